@@ -1,0 +1,50 @@
+# Two commands set everything up on a fresh machine with Python 3.11 or newer: `make serve` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check format export train clean
+
+help: ## Show this help.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
+
+serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8000 (installs without torch).
+	$(BIN)/python -m service
+
+test: $(VENV)/dev.installed ## Run the tests.
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.installed ## Format the code.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 artifacts.
+	$(BIN)/python -m export checkpoints/translate-en-fr artifacts/translate-en-fr
+	$(BIN)/python -m export checkpoints/sentiment-imdb artifacts/sentiment-imdb
+
+train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DATA (make train DATA=path).
+	$(BIN)/python -m model train model/configs/translate-en-fr.yaml $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
+
+clean: ## Remove the virtual environment and caches.
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attend needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/serve.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/dev.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/serve.installed

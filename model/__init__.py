@@ -1,0 +1,1 @@
+"""The Transformer of the lecture "Attention and the Transformer", and its training."""

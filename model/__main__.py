@@ -1,0 +1,90 @@
+"""`python -m model train | evaluate | translate | classify`."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from model.card import model_card
+from model.checkpoint import CARD, EVALUATION, TRAINING, CheckpointError, load_checkpoint
+from model.config import ConfigError, load_config
+from model.data import DataError
+from model.evaluation import classify as classify_texts
+from model.evaluation import evaluate as evaluate_checkpoint
+from model.evaluation import translate as translate_texts
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+console = Console()
+
+DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
+CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
+Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
+
+
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help="Configuration, as model/configs/translate-en-fr.yaml.")],
+    data: DataDir = None,
+    run: Annotated[Path | None, typer.Option(help="Where checkpoints and curves go; default runs/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the result goes; default checkpoints/NAME.")] = None,
+) -> None:
+    """Train a model. Killed and started again, it goes on from its last checkpoint."""
+    from model.training import train as train_model  # Lightning takes seconds to import.
+
+    loaded = load_config(config)
+    train_model(loaded, data, run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name)
+
+
+@app.command()
+def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
+    """Score a checkpoint on its test sets; write evaluation.json and the model card beside it."""
+    loaded = load_checkpoint(checkpoint)
+    results = evaluate_checkpoint(loaded, loaded.config.data.test, data)
+    table = Table("test set", "rows", *results[0].scores)
+    for result in results:
+        table.add_row(result.name, str(len(result.rows)), *(f"{score:.2f}" for score in result.scores.values()))
+    console.print(table)
+    for metric, signature in results[0].signatures.items():
+        console.print(f"{metric}: {signature}")
+    scores = {result.name: result.scores for result in results}
+    (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+    n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
+    training = json.loads((checkpoint / TRAINING).read_text(encoding="utf-8"))
+    (checkpoint / CARD).write_text(model_card(loaded.config, training, results, n_parameters), encoding="utf-8")
+
+
+@app.command()
+def translate(checkpoint: CheckpointDir, texts: Texts = None) -> None:
+    """Translate sentences with a checkpoint."""
+    for text, _ in translate_texts(load_checkpoint(checkpoint), list(texts or _lines())):
+        print(text)
+
+
+@app.command()
+def classify(checkpoint: CheckpointDir, texts: Texts = None) -> None:
+    """Label texts with a checkpoint."""
+    for scores in classify_texts(load_checkpoint(checkpoint), list(texts or _lines())):
+        label = max(scores, key=scores.__getitem__)
+        print(f"{label}\t{scores[label]:.4f}")
+
+
+def _lines() -> Iterable[str]:
+    return (line.rstrip("\n") for line in sys.stdin)
+
+
+def main() -> None:
+    """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
+    try:
+        app()
+    except (CheckpointError, ConfigError, DataError) as error:
+        console.print(f"error: {error}", style="red", markup=False, highlight=False)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""Batches of similar length under a budget of padded tokens, in an order that depends on the seed alone.
+
+Training batches come in a few fixed shapes: lengths are rounded up to a bucket, and a bucket has one number of rows. On
+a CPU every new shape costs the compilation of its matrix products; free shapes made training three times slower. The
+order is a pure function of seed and epoch, so a killed run resumes at the very batch it had reached.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+Indices = NDArray[np.int64]
+Ids = NDArray[np.int32]
+"""Token ids of one text: an array, because millions of Python integers do not fit in memory."""
+
+
+@dataclass(frozen=True)
+class TranslationExample:
+    source: Ids
+    """Ends with </s>."""
+    target: Ids
+    """Without <s> and </s>."""
+
+    def __len__(self) -> int:
+        return max(len(self.source), len(self.target) + 1)
+
+
+@dataclass(frozen=True)
+class ReviewExample:
+    ids: Ids
+    label: int
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class TranslationBatch:
+    source: Tensor  # (B, S)
+    source_lengths: Tensor  # (B)
+    target_input: Tensor  # (B, T), begins with <s>
+    target_output: Tensor  # (B, T), ends with </s>
+
+
+@dataclass(frozen=True)
+class ReviewBatch:
+    ids: Tensor  # (B, S)
+    lengths: Tensor  # (B)
+    labels: Tensor  # (B)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Examples of one corpus, and how many of them an epoch draws (None: all)."""
+
+    examples: Sequence[TranslationExample] | Sequence[ReviewExample]
+    sample: int | None = None
+
+
+def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Iterator[list[tuple[int, int]]]:
+    """Endless batches of (pool, index) pairs, all full; each epoch draws anew and shuffles examples and batches.
+
+    What does not fill a bucket's last batch sits out this epoch.
+    """
+    lengths = [np.array([bucket(len(example)) for example in pool.examples]) for pool in pools]
+    for epoch in itertools.count():
+        random = np.random.default_rng((seed, epoch))
+        drawn = np.array([(p, i) for p, pool in enumerate(pools) for i in _draw(pool, random)])
+        drawn_lengths = np.array([lengths[p][i] for p, i in drawn])
+        batches = []
+        for length in np.unique(drawn_lengths):
+            n_rows = max(1, batch_tokens // int(length))
+            members = random.permutation(drawn[drawn_lengths == length])
+            batches += [members[start : start + n_rows] for start in range(0, len(members) - n_rows + 1, n_rows)]
+        for batch in random.permutation(len(batches)):
+            yield [(int(p), int(i)) for p, i in batches[batch]]
+
+
+def bucket(length: int) -> int:
+    """`length` rounded up to a multiple of a quarter of the power of two below it (at least 4): 4, .. 32, 40, .."""
+    step: int = max(4, 2 ** ((length - 1).bit_length() - 3))
+    return -(-length // step) * step
+
+
+def batches_by_length(lengths: Indices, batch_tokens: int) -> list[Indices]:
+    """Indices grouped so that longest x count stays within `batch_tokens` (a longer single one is a batch of its own).
+
+    Args:
+        lengths: (N) tokens of each example.
+    """
+    batches: list[Indices] = []
+    current: list[int] = []
+    for index in np.argsort(lengths, kind="stable"):
+        if current and lengths[index] * (len(current) + 1) > batch_tokens:
+            batches.append(np.array(current))
+            current = []
+        current.append(int(index))
+    if current:
+        batches.append(np.array(current))
+    return batches
+
+
+def _draw(pool: Pool, random: np.random.Generator) -> Indices:
+    n = len(pool.examples)
+    if pool.sample is None or pool.sample >= n:
+        return np.arange(n)
+    return random.choice(n, pool.sample, replace=False)
+
+
+def collate_translations(examples: Sequence[TranslationExample]) -> TranslationBatch:
+    """Pad pairs into one batch, both sides to the longest one's bucket."""
+    size = bucket(max(len(example) for example in examples))
+    source, source_lengths = pad([e.source for e in examples], size)
+    target_input, _ = pad([[BOS_ID, *e.target] for e in examples], size)
+    target_output, _ = pad([[*e.target, EOS_ID] for e in examples], size)
+    return TranslationBatch(source, source_lengths, target_input, target_output)
+
+
+def collate_reviews(
+    examples: Sequence[ReviewExample], token_dropout: float = 0.0, generator: torch.Generator | None = None
+) -> ReviewBatch:
+    """Pad reviews into one batch; `token_dropout` of the tokens become <unk>."""
+    ids, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
+    if token_dropout > 0:
+        dropped = torch.rand(ids.shape, generator=generator) < token_dropout
+        ids = ids.masked_fill(dropped & (ids != PAD_ID), UNK_ID)
+    return ReviewBatch(ids, lengths, torch.tensor([e.label for e in examples]))
+
+
+def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tuple[Tensor, Tensor]:
+    """Sequences to ids (B, size), by default as wide as the longest, and lengths (B)."""
+    lengths = torch.tensor([len(s) for s in sequences])
+    ids = torch.full((len(sequences), size or int(lengths.max())), PAD_ID)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = torch.as_tensor(sequence)
+    return ids, lengths
+
+
+class BatchStream(torch.utils.data.IterableDataset[TranslationBatch | ReviewBatch]):
+    """`n_batches` of a training run, from batch `start` on."""
+
+    def __init__(
+        self,
+        pools: Sequence[Pool],
+        collate: Callable[..., TranslationBatch | ReviewBatch],
+        batch_tokens: int,
+        seed: int,
+        start: int,
+        n_batches: int,
+    ) -> None:
+        self.pools, self.collate = pools, collate
+        self.batch_tokens, self.seed = batch_tokens, seed
+        self.start, self.n_batches = start, n_batches
+
+    def __iter__(self) -> Iterator[TranslationBatch | ReviewBatch]:
+        stream = training_batches(self.pools, self.batch_tokens, self.seed)
+        for batch in itertools.islice(stream, self.start, self.start + self.n_batches):
+            yield self.collate([self.pools[p].examples[i] for p, i in batch])

@@ -1,0 +1,115 @@
+"""The model card, written from what a checkpoint is made of and what evaluation measured."""
+
+from collections.abc import Sequence
+
+from model.config import ClassifierConfig, Config, DataSource
+from model.evaluation import TestResult
+
+N_EXAMPLES = 5
+
+
+def model_card(config: Config, training: dict[str, float], results: Sequence[TestResult], n_parameters: int) -> str:
+    """Markdown: use, scores with their signatures, data with licences, training, limits, examples."""
+    sections = [
+        _header(config, n_parameters),
+        _scores(config, results),
+        _data(config),
+        _training(config, training),
+        _limits(config),
+        *(_examples(config, result) for result in results[:1]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _header(config: Config, n_parameters: int) -> str:
+    model = config.model
+    if isinstance(model, ClassifierConfig):
+        layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
+    else:
+        layers = f"{model.n_encoder_layers} encoder and {model.n_decoder_layers} decoder layers"
+    return (
+        f"# {config.name}\n\n{config.description}\n\n"
+        f"A Transformer of {n_parameters / 1e6:.1f} million parameters: {layers}, d_model {model.d_model}, "
+        f"{model.n_heads} heads, feed-forward {model.d_ff}, {model.norm}-norm, {model.vocab_size:,} byte-level word "
+        "pieces. Weights are float16 safetensors."
+    )
+
+
+def _scores(config: Config, results: Sequence[TestResult]) -> str:
+    lines = ["## Scores", ""]
+    if isinstance(config.model, ClassifierConfig):
+        lines += ["| test set | texts | accuracy, % |", "|---|---:|---:|"]
+        lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['accuracy']:.2f} |" for r in results]
+    else:
+        lines += ["Greedy search.", "", "| test set | sentences | BLEU | chrF |", "|---|---:|---:|---:|"]
+        lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['bleu']:.1f} | {r.scores['chrf']:.1f} |" for r in results]
+        lines += ["", *(f"sacrebleu {metric}: `{text}`  " for metric, text in results[0].signatures.items())]
+    lines += ["", f"Made by `python -m model evaluate checkpoints/{config.name} --data DATA`."]
+    return "\n".join(lines)
+
+
+def _data(config: Config) -> str:
+    rows = [f"| {source.file} | {_share(source)} | {source.licence} |" for source in config.data.train]
+    return "\n".join(
+        [
+            "## Training data and licences",
+            "",
+            "| corpus | rows per epoch | licence, as best known |",
+            "|---|---|---|",
+            *rows,
+            "",
+            "What this means for you: the weights were trained on text under these licences. Where one of them is "
+            "non-commercial, for research, or unclear, take advice before commercial use, or train again without that "
+            "corpus: delete its entry from the configuration.",
+        ]
+    )
+
+
+def _share(source: DataSource) -> str:
+    return "all" if source.sample is None else f"{source.sample:,}, drawn anew"
+
+
+def _training(config: Config, training: dict[str, float]) -> str:
+    return (
+        "## Training\n\n"
+        f"`python -m model train model/configs/{config.name}.yaml --data DATA`: {training['steps']:,} steps, "
+        f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours on {training['threads']} "
+        f"CPU threads ({config.training.precision}), seed {config.training.seed}; the last "
+        f"{training['averaged_checkpoints']} checkpoints are averaged."
+    )
+
+
+def _limits(config: Config) -> str:
+    if isinstance(config.model, ClassifierConfig):
+        text = (
+            "Two labels only: a neutral text is called one or the other. Trained on film reviews; on other kinds of "
+            "text, and on single sentences, expect the lower figures above. Irony, comparisons with other films and "
+            "plot summaries of sad films mislead it. English only. The score is a softmax, not a calibrated "
+            "probability."
+        )
+    else:
+        text = (
+            "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
+            "translation may still say something else. It does not know what was said in the sentence before, so "
+            "pronouns and forms of address (tu, vous) may change between sentences. Input in another language than "
+            f"`{config.model.source}` gives nonsense. Do not use it where a wrong translation does harm."
+        )
+    return f"## Limits\n\n{text}"
+
+
+def _examples(config: Config, result: TestResult) -> str:
+    if isinstance(config.model, ClassifierConfig):
+        wrong = [(row, output) for row, output in zip(result.rows, result.outputs, strict=True) if row.left != output]
+        lines = [f"- {row.left}, called {output}: {row.right[:200]} ..." for row, output in wrong[:N_EXAMPLES]]
+        return "\n".join([f"## Errors: the first of {result.name}", "", *lines])
+    pairs = list(zip(result.rows, result.outputs, strict=True))[:N_EXAMPLES]
+    lines = [f"| {row.left} | {output} | {row.right} |" for row, output in pairs]
+    return "\n".join(
+        [
+            f"## Examples: the first of {result.name}",
+            "",
+            "| source | translation | reference |",
+            "|---|---|---|",
+            *lines,
+        ]
+    )

@@ -1,0 +1,87 @@
+"""The checkpoint directory: what training leaves, and what evaluation and export begin with.
+
+config.yaml, model.safetensors (float16), tokenizer.json, evaluation.json, README.md (the model card).
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from model.config import Config, TransformerConfig, load_config
+from model.tokenizer import load_tokenizer
+from model.transformer import Transformer, TransformerClassifier
+
+CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
+EVALUATION, TRAINING, CARD = "evaluation.json", "training.json", "README.md"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint directory is incomplete, or its weights do not fit its configuration."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    config: Config
+    model: Transformer | TransformerClassifier
+    """In evaluation mode, float32."""
+    tokenizer: Tokenizer
+    evaluation: dict[str, dict[str, float]]
+    """Scores by test set and metric; empty before evaluation."""
+
+
+def build_model(config: Config) -> Transformer | TransformerClassifier:
+    """The model that a configuration describes, with random weights."""
+    if isinstance(config.model, TransformerConfig):
+        return Transformer(config.model)
+    return TransformerClassifier(config.model)
+
+
+def save_checkpoint(directory: Path, config: Config, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
+    """Write configuration, weights (as float16) and tokenizer."""
+    directory.mkdir(parents=True, exist_ok=True)
+    content = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    (directory / CONFIG).write_text(content, encoding="utf-8")
+    tokenizer.save(str(directory / TOKENIZER))
+    save_file({name: tensor.half().contiguous() for name, tensor in weights.items()}, directory / WEIGHTS)
+
+
+def load_checkpoint(directory: Path) -> Checkpoint:
+    """Read a checkpoint directory.
+
+    Raises:
+        CheckpointError: a file is missing, or the weights do not fit the configuration.
+        ConfigError: the configuration cannot be used.
+    """
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        if not (directory / name).is_file():
+            raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
+    config = load_config(directory / CONFIG)
+    model = build_model(config)
+    try:
+        weights = load_file(directory / WEIGHTS)
+        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    except (SafetensorError, RuntimeError) as error:
+        raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of {CONFIG}: {error}") from error
+    evaluation_path = directory / EVALUATION
+    evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
+    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation)
+
+
+def average_weights(paths: list[Path], prefix: str) -> dict[str, Tensor]:
+    """Mean of the weights `prefix`* of Lightning checkpoints, without the prefix (Vaswani et al. 2017, section 6.1)."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+        for name, tensor in state.items():
+            if name.startswith(prefix):
+                key = name.removeprefix(prefix)
+                total[key] = total[key] + tensor.double() if key in total else tensor.double()
+    return {name: (tensor / len(paths)).float() for name, tensor in total.items()}

@@ -1,0 +1,137 @@
+"""Configuration of a model, its data and its training, as written in configs/*.yaml.
+
+Unknown keys are refused, and every value is checked where it is read, so that a typing error is found before an hour of
+training, not after.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+
+
+class ConfigError(ValueError):
+    """A configuration file is missing, is not YAML, or holds a value that cannot be used."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class LayerConfig(_Strict):
+    """Dimensions that encoder and decoder layers share."""
+
+    vocab_size: PositiveInt
+    d_model: PositiveInt
+    n_heads: PositiveInt
+    d_ff: PositiveInt
+    n_encoder_layers: PositiveInt
+    max_positions: PositiveInt
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    norm: Literal["post", "pre"] = "post"
+
+
+class TransformerConfig(LayerConfig):
+    """An encoder-decoder Transformer."""
+
+    task: Literal["translation"] = "translation"
+    n_decoder_layers: PositiveInt
+    source: str
+    target: str
+
+
+class ClassifierConfig(LayerConfig):
+    """An encoder classifier; `labels` in the order of its logits."""
+
+    task: Literal["classification"] = "classification"
+    labels: tuple[str, ...] = Field(min_length=2)
+    pooling: Literal["max", "mean"] = "max"
+
+
+ModelConfig = Annotated[TransformerConfig | ClassifierConfig, Field(discriminator="task")]
+
+
+class HubSource(_Strict):
+    """Where `datasets.load_dataset` finds the same corpus, for those who have a network."""
+
+    path: str
+    name: str | None = None
+    split: str
+    columns: tuple[str, str]
+    """(source, target) or (label, text) columns; "a.b" reaches into a nested column."""
+
+
+class DataSource(_Strict):
+    """One corpus: a TSV file below the data directory, the same on a hub, and what a user must know of its licence."""
+
+    file: str
+    hub: HubSource | None = None
+    licence: str
+    labels: dict[str, str] | None = None
+    """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text."""
+    sample: PositiveInt | None = None
+    """Draw this many rows afresh each epoch; None takes all."""
+
+
+class DataConfig(_Strict):
+    train: tuple[DataSource, ...] = Field(min_length=1)
+    validation: tuple[DataSource, ...] = ()
+    validation_fraction: float = Field(default=0.0, ge=0, lt=0.5)
+    """Share of the training rows held out for validation where no validation file is given."""
+    test: tuple[DataSource, ...] = ()
+    max_tokens: PositiveInt
+    """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
+
+
+class TrainingConfig(_Strict):
+    batch_tokens: PositiveInt
+    """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
+    max_steps: PositiveInt
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW."""
+    learning_rate: PositiveFloat
+    """Peak rate of AdamW: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
+    muon_learning_rate: PositiveFloat = 0.01
+    warmup_steps: PositiveInt
+    decay_steps: PositiveInt
+    weight_decay: float = Field(default=0.01, ge=0)
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    token_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of input tokens replaced by <unk> while training a classifier."""
+    clip_norm: PositiveFloat = 1.0
+    average_checkpoints: PositiveInt = 1
+    """How many of the last checkpoints are averaged into the final weights."""
+    checkpoint_every_steps: PositiveInt = 500
+    precision: Literal["32-true", "bf16-mixed"] = "bf16-mixed"
+    fused_attention: bool = True
+    """PyTorch's fused kernel; the plain products are twice as fast on a CPU while sequences are short."""
+    seed: int = 1
+
+
+class Config(_Strict):
+    """A whole experiment: `python -m model train` needs nothing else."""
+
+    name: str
+    description: str
+    model: ModelConfig
+    data: DataConfig
+    training: TrainingConfig
+
+
+def load_config(path: Path) -> Config:
+    """Read and check a configuration file.
+
+    Raises:
+        ConfigError: with the file's name and each offending key.
+    """
+    try:
+        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return Config.model_validate(content)
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such configuration file") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"{path}: {problems}") from error

@@ -1,0 +1,97 @@
+"""Corpora: local TSV files (`.tsv`, `.tsv.xz`), or the same corpora from a hub through the `datasets` library."""
+
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.config import DataSource, HubSource
+
+
+class DataError(ValueError):
+    """A corpus is missing, empty or malformed; the message names file and line."""
+
+
+class Row(NamedTuple):
+    """(source, target) of a translation pair, or (label, text) of a review."""
+
+    left: str
+    right: str
+
+
+def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
+    """All rows of one corpus: from its file below `data_dir`, or from the hub where that is None.
+
+    Raises:
+        DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
+    """
+    if data_dir is not None:
+        rows = list(read_tsv(data_dir / source.file))
+    elif source.hub is not None:
+        rows = load_from_hub(source.hub)
+    else:
+        raise DataError(f"{source.file}: not known on a hub; give the directory that holds it with --data")
+    if source.labels is None:
+        return rows
+    for number, row in enumerate(rows, start=1):
+        if row.left not in source.labels:
+            raise DataError(f"{source.file}, line {number}: label {row.left!r} is none of {', '.join(source.labels)}")
+    return [Row(source.labels[row.left], row.right) for row in rows]
+
+
+def read_tsv(path: Path) -> Iterator[Row]:
+    """Rows of a two-column file: UTF-8, one tab a line, neither side empty, no header, no quoting.
+
+    Raises:
+        DataError: naming the file and, where one is at fault, the line.
+    """
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    number = 0
+    try:
+        with lzma.open(path, "rb") if path.suffix == ".xz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _parse_line(path, number, line)
+    except (lzma.LZMAError, EOFError) as error:
+        raise DataError(f"{path}: damaged after line {number}: {error}") from error
+    if number == 0:
+        raise DataError(f"{path}: empty file")
+
+
+def _parse_line(path: Path, number: int, line: bytes) -> Row:
+    try:
+        columns = line.decode("utf-8").rstrip("\r\n").split("\t")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from error
+    if len(columns) != 2:
+        raise DataError(f"{path}, line {number}: {len(columns)} columns where 2 are expected")
+    if not columns[0].strip() or not columns[1].strip():
+        raise DataError(f"{path}, line {number}: empty {'first' if not columns[0].strip() else 'second'} column")
+    return Row(*columns)
+
+
+def load_from_hub(hub: HubSource) -> list[Row]:
+    """Download one split with `datasets` and take its two columns.
+
+    Raises:
+        DataError: the corpus cannot be fetched, or has no such column.
+    """
+    import datasets  # Takes two seconds to import, and only a user of a hub needs it.
+
+    try:
+        split = datasets.load_dataset(hub.path, hub.name, split=hub.split)
+    except Exception as error:  # The library raises errors of a dozen others for an absent network or name.
+        raise DataError(f"hub corpus {hub.path}: {error}") from error
+    rows = [Row(*(_column(hub, record, column) for column in hub.columns)) for record in split]
+    if not rows:
+        raise DataError(f"hub corpus {hub.path}: empty split {hub.split}")
+    return rows
+
+
+def _column(hub: HubSource, record: Any, column: str) -> str:
+    value = record
+    for key in column.split("."):
+        if key not in value:
+            raise DataError(f"hub corpus {hub.path}: no column {column}")
+        value = value[key]
+    return " ".join(str(value).split())

@@ -1,0 +1,136 @@
+"""Scores of a checkpoint on its test sets: BLEU and chrF (sacrebleu, with signatures), or accuracy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from tokenizers import Tokenizer
+
+from model.batching import batches_by_length, pad
+from model.checkpoint import Checkpoint, CheckpointError
+from model.config import ClassifierConfig, DataSource, TransformerConfig
+from model.data import Row, load_rows
+from model.search import Hypothesis, greedy_search
+from model.transformer import Transformer, TransformerClassifier
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class TestResult:
+    name: str
+    scores: dict[str, float]
+    signatures: dict[str, str]
+    outputs: list[str]
+    """Translations or predicted labels, in the order of the rows."""
+    rows: list[Row]
+
+
+def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Path | None) -> list[TestResult]:
+    """Score a checkpoint on test corpora.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    results = []
+    for source in sources:
+        rows = load_rows(source, data_dir)
+        name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
+        if isinstance(checkpoint.config.model, TransformerConfig):
+            results.append(_evaluate_translation(checkpoint, name, rows))
+        else:
+            results.append(_evaluate_classification(checkpoint, name, rows))
+    return results
+
+
+def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
+    outputs = [text for text, _ in translate(checkpoint, [row.left for row in rows])]
+    scores, signatures = score_translations(outputs, [row.right for row in rows])
+    return TestResult(name, scores, signatures, outputs, rows)
+
+
+def score_translations(outputs: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, str]]:
+    """Corpus BLEU and chrF in points, and their sacrebleu signatures."""
+    bleu, chrf = BLEU(), CHRF()
+    scores = {
+        "bleu": round(bleu.corpus_score(outputs, [references]).score, 2),
+        "chrf": round(chrf.corpus_score(outputs, [references]).score, 2),
+    }
+    return scores, {"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())}
+
+
+def _evaluate_classification(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
+    outputs = [max(scores, key=scores.__getitem__) for scores in classify(checkpoint, [row.right for row in rows])]
+    return TestResult(name, {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}, outputs, rows)
+
+
+def accuracy(outputs: list[str], labels: list[str]) -> float:
+    """Share of outputs that are the label, in percent."""
+    correct = sum(output == label for output, label in zip(outputs, labels, strict=True))
+    return round(100 * correct / len(labels), 2)
+
+
+def translate(
+    checkpoint: Checkpoint, texts: Sequence[str], max_target_tokens: int = 256
+) -> list[tuple[str, Hypothesis]]:
+    """Greedy translations of single sentences, in order.
+
+    Raises:
+        CheckpointError: the checkpoint is not a translator.
+    """
+    model = checkpoint.model
+    if not isinstance(model, Transformer):
+        raise CheckpointError(
+            f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
+        )
+    sources = [_source_ids(checkpoint.tokenizer, text, model.config.max_positions) for text in texts]
+    hypotheses: dict[int, Hypothesis] = {}
+    for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
+        source, lengths = pad([sources[i] for i in batch])
+        # A translation is hardly ever twice as long as its source; the limit bounds the caches.
+        limit = min(max_target_tokens, 2 * source.shape[1] + 10)
+        for i, hypothesis in zip(batch, greedy_search(model, source, lengths, limit), strict=True):
+            hypotheses[int(i)] = hypothesis
+    return [(checkpoint.tokenizer.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
+
+
+def _source_ids(tokenizer: Tokenizer, text: str, limit: int) -> list[int]:
+    ids: list[int] = tokenizer.encode(text).ids
+    return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
+
+
+@torch.inference_mode()
+def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, float]]:
+    """Probability of each label for each text; a long text is read in windows and pooled over all of them.
+
+    Raises:
+        CheckpointError: the checkpoint is not a classifier.
+    """
+    model = checkpoint.model
+    if not isinstance(model, TransformerClassifier):
+        raise CheckpointError(f"{checkpoint.config.name} does not classify: its task is {checkpoint.config.model.task}")
+    size = checkpoint.config.data.max_tokens
+    windows: list[tuple[int, list[int]]] = []
+    for i, text in enumerate(checkpoint.tokenizer.encode_batch_fast(list(texts))):
+        windows += [(i, text.ids[start : start + size]) for start in range(0, len(text.ids), size)]
+    logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]
+    for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
+        ids, lengths = pad([windows[w][1] for w in batch])
+        for w, window_logits in zip(batch, model(ids, lengths)[0], strict=True):
+            text, window_ids = windows[w]
+            logits[text].append((window_logits, len(window_ids)))
+    return [_pool_windows(model.config, parts) for parts in logits]
+
+
+def _pool_windows(config: ClassifierConfig, parts: list[tuple[torch.Tensor, int]]) -> dict[str, float]:
+    stacked = torch.stack([logits for logits, _ in parts])
+    if config.pooling == "max":
+        pooled = stacked.amax(dim=0)
+    else:
+        lengths = torch.tensor([length for _, length in parts], dtype=stacked.dtype)
+        pooled = (stacked * lengths.unsqueeze(1)).sum(dim=0) / lengths.sum()
+    return dict(zip(config.labels, pooled.softmax(dim=-1).tolist(), strict=True))

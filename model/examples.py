@@ -1,0 +1,93 @@
+"""From rows to token ids: training pools, validation examples and the tokenizer they share."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from model.batching import Ids, Pool, ReviewExample, TranslationExample
+from model.config import ClassifierConfig, Config
+from model.data import DataError, Row, load_rows
+from model.tokenizer import train_tokenizer
+
+ENCODE_BATCH = 10_000
+"""Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
+
+Examples = list[TranslationExample] | list[ReviewExample]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    pools: list[Pool]
+    validation: Examples
+
+
+def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) -> tuple[TrainingData, Tokenizer]:
+    """Load, split, and encode the corpora of a configuration; without a tokenizer, train one on the training rows.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed, or has an unknown label.
+    """
+    random = np.random.default_rng(config.training.seed)
+    # The official IMDB splits share 123 reviews; what is tested on is never trained on.
+    tested = {row.right for source in config.data.test for row in load_rows(source, data_dir)}
+    train_rows: list[list[Row]] = []
+    validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
+    for source in config.data.train:
+        rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
+        held_out = set(
+            random.choice(len(rows), int(len(rows) * config.data.validation_fraction), replace=False).tolist()
+        )
+        train_rows.append([row for i, row in enumerate(rows) if i not in held_out])
+        validation_rows += [rows[i] for i in sorted(held_out)]
+    if tokenizer is None:
+        tokenizer = _train_tokenizer(config, train_rows)
+    pools = [
+        Pool(encode_rows(config, tokenizer, rows), source.sample)
+        for source, rows in zip(config.data.train, train_rows, strict=True)
+    ]
+    return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer
+
+
+def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Examples:
+    """Rows to examples: too long pairs are left out, too long reviews keep their first and last tokens."""
+    limit = config.data.max_tokens
+    if isinstance(config.model, ClassifierConfig):
+        labels = {label: i for i, label in enumerate(config.model.labels)}
+        unknown = {row.left for row in rows} - labels.keys()
+        if unknown:
+            raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
+        texts = _encode(tokenizer, [row.right for row in rows])
+        return [
+            ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
+        ]
+    sources = _encode(tokenizer, [row.left for row in rows])
+    targets = _encode(tokenizer, [row.right for row in rows])
+    pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
+    return [pair for pair in pairs if len(pair) <= limit]
+
+
+def _encode(tokenizer: Tokenizer, texts: list[str]) -> Iterator[Ids]:
+    for start in range(0, len(texts), ENCODE_BATCH):
+        for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):
+            yield np.array(encoding.ids, dtype=np.int32)
+
+
+def _head_and_tail(ids: Ids, limit: int) -> Ids:
+    if len(ids) <= limit:
+        return ids
+    head = limit // 2
+    return np.concatenate([ids[:head], ids[head - limit :]])
+
+
+def _train_tokenizer(config: Config, train_rows: list[list[Row]]) -> Tokenizer:
+    translation = not isinstance(config.model, ClassifierConfig)
+    texts = (
+        text
+        for source, rows in zip(config.data.train, train_rows, strict=True)
+        for row in rows[: source.sample]
+        for text in (row if translation else (row.right,))
+    )
+    return train_tokenizer(texts, config.model.vocab_size, end_of_sequence=translation)

@@ -1,0 +1,63 @@
+"""Byte-level BPE tokenizers: lossless on arbitrary Unicode, case kept, character offsets kept.
+
+Every byte has a token of its own, so no text becomes <unk> or silence (Radford et al. 2019, section 2.2). A space is
+put before the text, so that a word has the same token at the start of a sentence and inside it, and taken off again
+when decoding.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
+SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
+"""Their ids are their places in this tuple."""
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(len(SPECIAL_TOKENS))
+
+_WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]+|\s+")  # noqa: RUF001 (the typographic apostrophe is meant)
+"""Words with their leading space and elision (" l'", "homme"), single digits, punctuation, white space."""
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool) -> Tokenizer:
+    """Learn a vocabulary of `vocab_size` tokens from texts.
+
+    Args:
+        end_of_sequence: append </s> to every encoded text, as a translation source wants it.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(_WORDS, behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    if end_of_sequence:
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)])
+    return _as_plain_text(tokenizer)
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Read a tokenizer.json.
+
+    Raises:
+        FileNotFoundError: with the path.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such tokenizer file")
+    return _as_plain_text(Tokenizer.from_file(str(path)))
+
+
+def _as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
+    """Read "</s>" in a user's text as the four characters it is, never as a command."""
+    tokenizer.encode_special_tokens = True
+    return tokenizer

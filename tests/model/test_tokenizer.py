@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from model.tokenizer import EOS_ID, SPECIAL_TOKENS, load_tokenizer, train_tokenizer
+from tests.model.conftest import TEXTS
+
+TOKENIZER = train_tokenizer(TEXTS, vocab_size=300, end_of_sequence=True)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_survives_the_round_trip(text: str) -> None:
+    assert TOKENIZER.decode(TOKENIZER.encode(text).ids) == text
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_no_text_becomes_silence(text: str) -> None:
+    assert len(TOKENIZER.encode(text).ids) > 1
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_offsets_cover_every_character_of_the_text(text: str) -> None:
+    offsets = TOKENIZER.encode(text).offsets
+    covered = {i for start, end in offsets for i in range(start, end)}
+    assert covered == set(range(len(text)))
+
+
+@pytest.mark.parametrize("text", ["</s>", "<pad> <s>", "a</s>b"])
+def test_special_tokens_in_a_text_are_plain_characters(text: str) -> None:
+    ids = TOKENIZER.encode(text).ids
+    assert ids.index(EOS_ID) == len(ids) - 1
+    assert TOKENIZER.decode(ids) == text
+
+
+@pytest.mark.parametrize("text", ["日本語", "😀👩‍👩‍👧", "\x00\x07", "e\u0301", "▁Ġ", "  two  spaces  ", "\r\n\t"])
+def test_what_was_never_trained_on_survives_too(text: str) -> None:
+    assert TOKENIZER.decode(TOKENIZER.encode(text).ids) == text
+
+
+def test_case_is_kept_and_a_word_is_the_same_at_the_start_and_inside(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("Dog").ids != tokenizer.encode("dog").ids
+    assert tokenizer.encode("dog dog").ids[:-1] == tokenizer.encode("dog").ids[:-1] * 2
+
+
+def test_a_saved_tokenizer_reads_texts_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    loaded = load_tokenizer(tmp_path / "tokenizer.json")
+    assert loaded.encode("Hi </s> 😀").ids == tokenizer.encode("Hi </s> 😀").ids
+    assert [loaded.id_to_token(i) for i in range(len(SPECIAL_TOKENS))] == list(SPECIAL_TOKENS)
+
+
+def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.json: no such tokenizer file"):
+        load_tokenizer(tmp_path / "absent.json")
