@@ -62,25 +62,38 @@ class Pool:
 
     examples: Sequence[TranslationExample] | Sequence[ReviewExample]
     sample: int | None = None
+    shortest_crop: int | None = None
+    """Draw a random piece of each example, at least this long, where it is not None."""
 
 
-def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Iterator[list[tuple[int, int]]]:
-    """Endless batches of (pool, index) pairs, all full; each epoch draws anew and shuffles examples and batches.
+@dataclass(frozen=True)
+class Draw:
+    """One example of one pool, or the piece [start, stop) of it."""
 
-    What does not fill a bucket's last batch sits out this epoch.
+    pool: int
+    index: int
+    start: int
+    stop: int
+
+
+def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Iterator[list[Draw]]:
+    """Endless batches; each epoch draws anew and shuffles examples and batches.
+
+    What is left of a bucket after its full batches sits out this epoch; a bucket with less than one is a small batch.
     """
-    lengths = [np.array([bucket(len(example)) for example in pool.examples]) for pool in pools]
+    lengths = [np.array([len(example) for example in pool.examples]) for pool in pools]
     for epoch in itertools.count():
         random = np.random.default_rng((seed, epoch))
-        drawn = np.array([(p, i) for p, pool in enumerate(pools) for i in _draw(pool, random)])
-        drawn_lengths = np.array([lengths[p][i] for p, i in drawn])
+        drawn = np.concatenate([_draw(p, pool, lengths[p], random) for p, pool in enumerate(pools)])
+        buckets = np.array([bucket(stop - start) for _, _, start, stop in drawn.tolist()])
         batches = []
-        for length in np.unique(drawn_lengths):
-            n_rows = max(1, batch_tokens // int(length))
-            members = random.permutation(drawn[drawn_lengths == length])
-            batches += [members[start : start + n_rows] for start in range(0, len(members) - n_rows + 1, n_rows)]
+        for size in np.unique(buckets):
+            n_rows = max(1, batch_tokens // int(size))
+            members = random.permutation(drawn[buckets == size])
+            n_starts = max(1, len(members) - n_rows + 1)
+            batches += [members[start : start + n_rows] for start in range(0, n_starts, n_rows)]
         for batch in random.permutation(len(batches)):
-            yield [(int(p), int(i)) for p, i in batches[batch]]
+            yield [Draw(*row) for row in batches[batch].tolist()]
 
 
 def bucket(length: int) -> int:
@@ -107,11 +120,20 @@ def batches_by_length(lengths: Indices, batch_tokens: int) -> list[Indices]:
     return batches
 
 
-def _draw(pool: Pool, random: np.random.Generator) -> Indices:
+def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator) -> Indices:
+    """(N, 4): the fields of `Draw` for each example that this epoch takes from the pool."""
     n = len(pool.examples)
-    if pool.sample is None or pool.sample >= n:
-        return np.arange(n)
-    return random.choice(n, pool.sample, replace=False)
+    indices = np.arange(n) if pool.sample is None or pool.sample >= n else random.choice(n, pool.sample, replace=False)
+    sizes = lengths[indices]
+    if pool.shortest_crop is None:
+        starts, stops = np.zeros_like(sizes), sizes
+    else:
+        # Log-uniform, so that a sentence is drawn as often as a paragraph.
+        shortest = np.minimum(pool.shortest_crop, sizes)
+        pieces = np.exp(random.uniform(np.log(shortest), np.log(sizes))).astype(np.int64)
+        starts = random.integers(0, sizes - pieces + 1)
+        stops = starts + pieces
+    return np.stack([np.full_like(indices, number), indices, starts, stops], axis=1)
 
 
 def collate_translations(examples: Sequence[TranslationExample]) -> TranslationBatch:
@@ -162,4 +184,10 @@ class BatchStream(torch.utils.data.IterableDataset[TranslationBatch | ReviewBatc
     def __iter__(self) -> Iterator[TranslationBatch | ReviewBatch]:
         stream = training_batches(self.pools, self.batch_tokens, self.seed)
         for batch in itertools.islice(stream, self.start, self.start + self.n_batches):
-            yield self.collate([self.pools[p].examples[i] for p, i in batch])
+            yield self.collate([self._example(draw) for draw in batch])
+
+    def _example(self, draw: Draw) -> TranslationExample | ReviewExample:
+        example = self.pools[draw.pool].examples[draw.index]
+        if isinstance(example, ReviewExample):
+            return ReviewExample(example.ids[draw.start : draw.stop], example.label)
+        return example

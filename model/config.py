@@ -72,6 +72,8 @@ class DataSource(_Strict):
     """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text."""
     sample: PositiveInt | None = None
     """Draw this many rows afresh each epoch; None takes all."""
+    shortest_crop: PositiveInt | None = None
+    """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 
 
 class DataConfig(_Strict):

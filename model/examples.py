@@ -34,18 +34,21 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
     # The official IMDB splits share 123 reviews; what is tested on is never trained on.
     tested = {row.right for source in config.data.test for row in load_rows(source, data_dir)}
     train_rows: list[list[Row]] = []
+    held_out: dict[str, set[int]] = {}
     validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
     for source in config.data.train:
         rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
-        held_out = set(
-            random.choice(len(rows), int(len(rows) * config.data.validation_fraction), replace=False).tolist()
-        )
-        train_rows.append([row for i, row in enumerate(rows) if i not in held_out])
-        validation_rows += [rows[i] for i in sorted(held_out)]
+        if source.file not in held_out:
+            n_held_out = int(len(rows) * config.data.validation_fraction)
+            held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
+            validation_rows += [rows[i] for i in sorted(held_out[source.file])]
+        train_rows.append([row for i, row in enumerate(rows) if i not in held_out[source.file]])
+    if not any(train_rows):
+        raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:
         tokenizer = _train_tokenizer(config, train_rows)
     pools = [
-        Pool(encode_rows(config, tokenizer, rows), source.sample)
+        Pool(encode_rows(config, tokenizer, rows), source.sample, source.shortest_crop)
         for source, rows in zip(config.data.train, train_rows, strict=True)
     ]
     return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer

@@ -9,7 +9,9 @@ B, T, S, E, H = 2, 4, 5, 24, 3
 
 def test_every_row_of_the_attention_matrix_sums_to_one_and_gives_nothing_to_masked_keys() -> None:
     mask = padding_mask(torch.tensor([5, 2]), S)[:, None, None, :]
-    _, weights = scaled_dot_product_attention(torch.randn(B, H, T, 8), torch.randn(B, H, S, 8), torch.randn(B, H, S, 8), mask)
+    _, weights = scaled_dot_product_attention(
+        torch.randn(B, H, T, 8), torch.randn(B, H, S, 8), torch.randn(B, H, S, 8), mask
+    )
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(B, H, T))
     assert torch.all(weights[1, :, :, 2:] == 0)
 

@@ -41,7 +41,8 @@ def test_training_batches_are_full_and_come_in_one_shape_per_bucket() -> None:
     pool = Pool(pairs(list(np.random.default_rng(1).integers(2, 60, 500))))
     batches = list(itertools.islice(training_batches([pool], batch_tokens=128, seed=3), 50))
     shapes = {
-        collate_translations([pool.examples[i] for _, i in batch]).source.shape for batch in batches  # type: ignore[misc]
+        collate_translations([pool.examples[draw.index] for draw in batch]).source.shape
+        for batch in batches  # type: ignore[misc]
     }
     assert len({columns for _, columns in shapes}) == len(shapes)
     assert all(rows * columns <= 128 for rows, columns in shapes)
@@ -51,14 +52,28 @@ def test_the_order_depends_on_the_seed_alone_and_differs_between_epochs() -> Non
     pool = Pool(pairs([3] * 64))
     first, again = (list(itertools.islice(training_batches([pool], 16, seed=5), 32)) for _ in range(2))
     assert first == again
-    assert sorted(first[:16]) != sorted(first[16:])
+    orders = [[[draw.index for draw in batch] for batch in epoch] for epoch in (first[:16], first[16:])]
+    assert orders[0] != orders[1]
     assert first != list(itertools.islice(training_batches([pool], 16, seed=6), 32))
 
 
 def test_a_sampled_pool_gives_that_many_examples_an_epoch() -> None:
     pools = [Pool(pairs([3] * 8)), Pool(pairs([3] * 100), sample=8)]
-    epoch = [place for batch in itertools.islice(training_batches(pools, 16, seed=1), 4) for place in batch]
-    assert sum(pool == 1 for pool, _ in epoch) == 8
+    epoch = [draw for batch in itertools.islice(training_batches(pools, 16, seed=1), 4) for draw in batch]
+    assert sum(draw.pool == 1 for draw in epoch) == 8
+
+
+def test_a_corpus_smaller_than_a_batch_is_trained_on_all_the_same() -> None:
+    """A stream that waited for a full batch once spun for ever."""
+    [batch] = itertools.islice(training_batches([Pool(pairs([5, 6]))], 1000, seed=1), 1)
+    assert sorted(draw.index for draw in batch) == [0, 1]
+
+
+def test_crops_are_pieces_of_their_example_and_differ_between_epochs() -> None:
+    pool = Pool([ReviewExample(np.arange(10, 60, dtype=np.int32), 1)] * 8, shortest_crop=4)
+    draws = [draw for batch in itertools.islice(training_batches([pool], 4, seed=1), 64) for draw in batch]
+    assert all(0 <= draw.start <= draw.stop - 4 and draw.stop <= 50 for draw in draws)
+    assert len({(draw.start, draw.stop) for draw in draws}) > 16
 
 
 def test_a_resumed_stream_goes_on_where_the_killed_one_stopped() -> None:

@@ -1,0 +1,174 @@
+"""The reader of artifact directories: a corrupted or foreign one is refused with a sentence that says what is wrong."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from service.decoding import MAX_BEAM_SIZE
+from service.errors import ArtifactRefused
+
+FORMAT_VERSION = 1
+
+GRAPHS = {"translation": ("encoder.onnx", "decoder_step.onnx"), "classification": ("classifier.onnx",)}
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Dimensions(_Part):
+    d_model: Count
+    n_heads: Count
+    head_dim: Count
+    d_ff: Count
+    n_encoder_layers: Count
+    n_decoder_layers: int = Field(ge=0)
+    vocab_size: Count
+
+
+class SpecialTokens(_Part):
+    pad: int
+    unk: int
+    bos: int
+    eos: int
+
+
+class Direction(_Part):
+    source: str
+    target: str
+
+
+class Limits(_Part):
+    max_source_tokens: Count
+    max_target_tokens: int = Field(ge=0)
+
+
+class Decoding(_Part):
+    beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
+    length_penalty: float
+
+
+class FileSum(_Part):
+    sha256: str
+    bytes: int
+
+
+class Manifest(_Part):
+    """manifest.json."""
+
+    format_version: Literal[1]
+    name: str = Field(min_length=1)
+    task: Literal["translation", "classification"]
+    precision: Literal["fp32", "int8", "fp16"]
+    opset: int
+    dimensions: Dimensions
+    special_tokens: SpecialTokens
+    directions: tuple[Direction, ...]
+    labels: tuple[str, ...]
+    limits: Limits
+    pooling: Literal["mean", "max"] | None
+    decoding: Decoding | None
+    evaluation: dict[str, dict[str, float]]
+    files: dict[str, FileSum]
+
+    @model_validator(mode="after")
+    def _fits_its_task(self) -> "Manifest":
+        if self.task == "translation":
+            wanted = {
+                "directions": bool(self.directions),
+                "decoding": self.decoding is not None,
+                "n_decoder_layers": self.dimensions.n_decoder_layers > 0,
+                "max_target_tokens": self.limits.max_target_tokens > 0,
+            }
+        else:
+            wanted = {"labels": len(self.labels) > 1, "pooling": self.pooling is not None}
+        missing = [name for name, given in wanted.items() if not given]
+        missing += [file for file in ("tokenizer.json", *GRAPHS[self.task]) if file not in self.files]
+        if missing:
+            raise ValueError(f"{self.task} needs {', '.join(missing)}")
+        return self
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One model on disk, verified."""
+
+    directory: Path
+    manifest: Manifest
+
+    def path(self, file: str) -> Path:
+        return self.directory / file
+
+
+def read_artifacts(root: Path) -> list[Artifact]:
+    """Every artifact directly under `root`, by name; hidden directories are skipped.
+
+    Raises:
+        ArtifactRefused: there is none, two have one name, or one is not what it should be.
+    """
+    if not root.is_dir():
+        raise ArtifactRefused(f"{root}: no such directory of artifacts")
+    directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if not directories:
+        raise ArtifactRefused(f"{root}: holds no artifact directory")
+    artifacts = [read_artifact(directory) for directory in directories]
+    by_name: dict[str, Artifact] = {}
+    for artifact in artifacts:
+        twin = by_name.setdefault(artifact.manifest.name, artifact)
+        if twin is not artifact:
+            raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
+    return artifacts
+
+
+def read_artifact(directory: Path) -> Artifact:
+    """One artifact directory, every file of it checked against the manifest.
+
+    Raises:
+        ArtifactRefused: it is corrupted, incomplete, or of another format.
+    """
+    manifest = _read_manifest(directory / "manifest.json")
+    found = {path.name for path in directory.iterdir()} - {"manifest.json"}
+    for name in sorted(found ^ manifest.files.keys()):
+        problem = "is not in the manifest" if name in found else "is missing"
+        raise ArtifactRefused(f"{directory / name}: {problem}")
+    for name, expected in manifest.files.items():
+        _verify(directory / name, expected)
+    return Artifact(directory, manifest)
+
+
+def _read_manifest(path: Path) -> Manifest:
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise ArtifactRefused(f"{path}: no such file; is this an artifact directory?") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
+    try:
+        return Manifest.model_validate_json(text)
+    except ValidationError as error:
+        raise ArtifactRefused(f"{path}: {_first(error.errors())}") from error
+
+
+def _first(errors: list[Any]) -> str:
+    """One sentence for the error that matters most: another format version explains all the others."""
+    error = min(errors, key=lambda error: error["loc"] != ("format_version",))
+    if error["loc"] == ("format_version",):
+        return f"format_version is {error['input']!r}, this service reads {FORMAT_VERSION}"
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{place}: {error['msg']}" if place else error["msg"]
+
+
+def _verify(path: Path, expected: FileSum) -> None:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != expected.sha256:
+        size = path.stat().st_size
+        raise ArtifactRefused(
+            f"{path}: sha256 is {digest[:12]}... ({size} bytes), "
+            f"the manifest says {expected.sha256[:12]}... ({expected.bytes} bytes)"
+        )

@@ -1,0 +1,148 @@
+"""Every error that this package raises on purpose, and the HTTP status of those that answer a request.
+
+    AttendError
+    ├── StartRefused                the process exits with this sentence
+    │   ├── ArtifactRefused
+    │   └── ProviderUnavailable
+    └── RequestError                answered as application/problem+json (problems.py)
+        ├── BadRequest              400
+        ├── KeyMissing              401
+        ├── KeyWrong                403
+        ├── UnknownModel            404
+        ├── TooLarge                413
+        ├── UnsupportedMediaType    415
+        ├── NotAcceptable           422
+        ├── ClientGone              499  never sent, only counted: nobody is left to read it
+        ├── InferenceFailed         500
+        ├── DeadlinePassed          504
+        └── RetryLater              says when in Retry-After
+            ├── RateLimited         429
+            └── Unavailable         503
+                ├── QueueFull
+                ├── Starting
+                ├── Draining
+                ├── Broken
+                └── NotReady        only said by /health/ready
+
+The message is one sentence, with the numbers in it.
+"""
+
+# ruff: noqa: N818  Each name says what happened, and reads better without "Error" behind it.
+
+from typing import ClassVar
+
+
+class AttendError(Exception):
+    """The root."""
+
+
+class StartRefused(AttendError):
+    """The service cannot start as configured."""
+
+
+class ArtifactRefused(StartRefused):
+    """An artifact directory is missing, foreign, or not what its manifest says."""
+
+
+class ProviderUnavailable(StartRefused):
+    """The execution provider asked for cannot be used on this machine."""
+
+
+class RequestError(AttendError):
+    """A request that is answered with a problem instead of a result."""
+
+    status: ClassVar[int]
+    title: ClassVar[str]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {}
+
+
+class BadRequest(RequestError):
+    status, title = 400, "Bad Request"
+
+
+class KeyMissing(RequestError):
+    status, title = 401, "Unauthorized"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+class KeyWrong(RequestError):
+    status, title = 403, "Forbidden"
+
+
+class UnknownModel(RequestError):
+    status, title = 404, "Not Found"
+
+
+class TooLarge(RequestError):
+    status, title = 413, "Content Too Large"
+
+
+class UnsupportedMediaType(RequestError):
+    status, title = 415, "Unsupported Media Type"
+
+
+class NotAcceptable(RequestError):
+    """Well-formed, but not something this service can do."""
+
+    status, title = 422, "Unprocessable Content"
+
+
+class RetryLater(RequestError):
+    """A request that may succeed when it is sent again after `retry_after_s`."""
+
+    def __init__(self, detail: str, retry_after_s: int = 1) -> None:
+        super().__init__(detail)
+        self.retry_after_s = retry_after_s
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after_s)}
+
+
+class RateLimited(RetryLater):
+    status, title = 429, "Too Many Requests"
+
+
+class ClientGone(RequestError):
+    status, title = 499, "Client Closed Request"
+
+
+class InferenceFailed(RequestError):
+    status, title = 500, "Internal Server Error"
+
+
+class Unavailable(RetryLater):
+    """`reason` is the label under which metrics count the refusal."""
+
+    status, title = 503, "Service Unavailable"
+    reason: ClassVar[str]
+
+
+class QueueFull(Unavailable):
+    reason = "queue_full"
+
+
+class Starting(Unavailable):
+    reason = "starting"
+
+
+class Draining(Unavailable):
+    reason = "draining"
+
+
+class Broken(Unavailable):
+    reason = "broken"
+
+
+class NotReady(Unavailable):
+    reason = "not_ready"
+
+
+class DeadlinePassed(RequestError):
+    status, title = 504, "Gateway Timeout"

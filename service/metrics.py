@@ -1,0 +1,143 @@
+"""Prometheus metrics. Each app has a registry of its own; no label ever carries a client's identity."""
+
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+# Otherwise each series has another beside it that says when it was created.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+PHASES = ("probe", "encode", "decode")
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped."""
+
+    MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter("attend_requests", "Requests answered.", ["route", "status"], registry=registry)
+        self.request_seconds = Histogram(
+            "attend_request_seconds", "Whole requests.", ["route"], registry=registry, buckets=SECONDS
+        )
+        self.queue_seconds = Histogram(
+            "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], registry=registry, buckets=SECONDS
+        )
+        self.inference_seconds = Histogram(
+            "attend_inference_seconds", "Forward passes.", ["task", "phase"], registry=registry, buckets=SECONDS
+        )
+        self.tokens = Counter("attend_tokens", "Tokens read and written.", ["task", "side"], registry=registry)
+        self.padding_tokens = Counter(
+            "attend_padding_tokens", "Padding read beside source tokens.", ["task"], registry=registry
+        )
+        self.decode_steps = Counter("attend_decode_steps", "Decoder steps.", registry=registry)
+        self.batch_rows = Histogram(
+            "attend_batch_rows", "Rows of one forward pass.", ["task"], registry=registry, buckets=ROWS
+        )
+        self.cancelled = Counter(
+            "attend_cancelled", "Requests accepted, then given up.", ["task", "reason"], registry=registry
+        )
+        self.rejected = Counter(
+            "attend_rejected", "Requests refused before they were queued.", ["task", "reason"], registry=registry
+        )
+
+    def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
+        """Read gauges from `states` at every scrape."""
+        self.registry.register(_Gauges(states))
+
+    def render(self) -> bytes:
+        """The Prometheus text format."""
+        return generate_latest(self.registry)
+
+
+class EngineMetrics:
+    """What one engine counts, under the label of its task."""
+
+    def __init__(self, metrics: Metrics, task: str) -> None:
+        self._metrics = metrics
+        self._task = task
+        self._queue_seconds = metrics.queue_seconds.labels(task)
+        self._inference_seconds = {phase: metrics.inference_seconds.labels(task, phase) for phase in PHASES}
+        self._source_tokens = metrics.tokens.labels(task, "source")
+        self._target_tokens = metrics.tokens.labels(task, "target")
+        self._padding_tokens = metrics.padding_tokens.labels(task)
+        self._batch_rows = metrics.batch_rows.labels(task)
+
+    def rejected(self, reason: str) -> None:
+        self._metrics.rejected.labels(self._task, reason).inc()
+
+    def cancelled(self, reason: str) -> None:
+        self._metrics.cancelled.labels(self._task, reason).inc()
+
+    def queued(self, seconds: float) -> None:
+        self._queue_seconds.observe(seconds)
+
+    def inferred(self, phase: str, seconds: float) -> None:
+        self._inference_seconds[phase].observe(seconds)
+
+    def prefilled(self, source_tokens: list[int]) -> None:
+        """Sequences of these lengths were read in one batch."""
+        tokens = sum(source_tokens)
+        self._batch_rows.observe(len(source_tokens))
+        self._source_tokens.inc(tokens)
+        self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
+
+    def stepped(self, rows: int) -> None:
+        """One decoder step wrote a token in each of its rows."""
+        self._metrics.decode_steps.inc()
+        self._batch_rows.observe(rows)
+        self._target_tokens.inc(rows)
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """One model at the moment of a scrape."""
+
+    model: str
+    task: str
+    precision: str
+    provider: str
+    waiting: int
+    running: int
+    slots: int
+
+
+class _Gauges(Collector):
+    """Waiting, running and slots summed over the models of a task, and one constant per model."""
+
+    def __init__(self, states: Callable[[], Iterable[ModelState]]) -> None:
+        self._states = states
+
+    def collect(self) -> Iterator[Metric]:
+        states = list(self._states())
+        yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
+        yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
+        yield _per_task("attend_slots", "Most sequences that can run at once.", ((s.task, s.slots) for s in states))
+        info = GaugeMetricFamily("attend_model_info", "Always 1.", labels=["model", "task", "precision", "provider"])
+        for s in states:
+            info.add_metric([s.model, s.task, s.precision, s.provider], 1)
+        yield info
+
+
+def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=["task"])
+    totals: Tally[str] = Tally()
+    for task, value in values:
+        totals[task] += value
+    for task, total in totals.items():
+        family.add_metric([task], total)
+    return family

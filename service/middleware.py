@@ -1,0 +1,146 @@
+"""What every request passes, as plain ASGI: identity and bookkeeping, clients that leave, bodies that are too large."""
+
+import asyncio
+import logging
+import re
+import uuid
+from time import perf_counter
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import ClientGone, InferenceFailed, TooLarge
+from service.metrics import Metrics
+from service.problems import internal_error
+from service.timing import Timing
+
+logger = logging.getLogger(__name__)
+
+REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
+
+
+class Bookkeeping:
+    """Gives every request its id and timing, puts them into the response's headers, counts and logs it once.
+
+    An error that nobody caught ends here: logged with the request id, answered without a word about its cause.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        request.state.request_id = _matching(REQUEST_ID, request.headers.get("x-request-id")) or uuid.uuid4().hex
+        request.state.timing = Timing()
+        began = perf_counter()
+        status: int | None = None
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(request, MutableHeaders(scope=message))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except ClientGone:
+            status = ClientGone.status
+        except Exception:
+            logger.exception("request %s failed", request.state.request_id)
+            if status is not None:
+                raise  # the response has begun; breaking it off is all that can still be said
+            await internal_error(request)(scope, receive, send_with_headers)
+        finally:
+            self._count(request, status or InferenceFailed.status, perf_counter() - began)
+
+    def _count(self, request: Request, status: int, seconds: float) -> None:
+        route = getattr(request.scope.get("route"), "path", "unmatched")
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        logger.info("%s %s %d %.1f ms %s", request.method, route, status, seconds * 1000, request.state.request_id)
+
+
+class CancelOnDisconnect:
+    """Cancels the work for a client that left, once its request was read; raises ClientGone then."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        body_read = asyncio.Event()
+
+        async def receive_body() -> Message:
+            message = await receive()
+            if not message.get("more_body", False):
+                body_read.set()
+            return message
+
+        async def disconnected() -> None:
+            await body_read.wait()
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        work = asyncio.ensure_future(self.app(scope, receive_body, send))
+        gone = asyncio.ensure_future(disconnected())
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise ClientGone("the client left before its answer was there")
+            await work
+        except ClientDisconnect as error:
+            raise ClientGone("the client left before its body was read") from error
+        finally:
+            for task in (work, gone):
+                task.cancel()
+            await asyncio.gather(work, gone, return_exceptions=True)
+
+
+class BodyLimit:
+    """Stops reading a body once it is over the limit, however long it claims to be or turns out."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self.app = app
+        self._max_bytes = max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        announced = Headers(scope=scope).get("content-length", "")
+        size = 0
+
+        async def receive_within_limit() -> Message:
+            nonlocal size
+            self._check(int(announced) if announced.isdecimal() else 0, "announces")
+            message = await receive()
+            size += len(message.get("body", b""))
+            self._check(size, "has at least")
+            return message
+
+        await self.app(scope, receive_within_limit, send)
+
+    def _check(self, size: int, verb: str) -> None:
+        if size > self._max_bytes:
+            raise TooLarge(f"the body {verb} {size} bytes, the limit is {self._max_bytes}")
+
+
+def _add_headers(request: Request, headers: MutableHeaders) -> None:
+    headers["X-Request-ID"] = request.state.request_id
+    headers["Server-Timing"] = request.state.timing.header()
+    traceparent = _matching(TRACEPARENT, request.headers.get("traceparent"))
+    if traceparent is not None:
+        headers["traceparent"] = traceparent
+
+
+def _matching(pattern: re.Pattern[str], value: str | None) -> str | None:
+    return value if value is not None and pattern.fullmatch(value) else None

@@ -1,0 +1,107 @@
+"""The models that serve, and which of them a request means."""
+
+import time
+from collections.abc import Iterator
+from typing import TypeVar
+
+from service.artifact import Direction
+from service.classification import Classifier
+from service.errors import NotAcceptable, UnknownModel
+from service.metrics import ModelState
+from service.translation import Translator
+
+Served = TypeVar("Served", Translator, Classifier)
+
+
+class Models:
+    """Every model of this process, started and stopped together."""
+
+    def __init__(self, translators: list[Translator], classifiers: list[Classifier]) -> None:
+        self.translators = translators
+        self.classifiers = classifiers
+
+    def __iter__(self) -> Iterator[Translator | Classifier]:
+        yield from self.translators
+        yield from self.classifiers
+
+    def start(self) -> None:
+        for model in self:
+            model.engine.start()
+
+    def drain(self) -> None:
+        """Take no new requests; those accepted are still answered."""
+        for model in self:
+            model.engine.drain()
+
+    def stop(self, timeout_s: float) -> None:
+        """Answer what is accepted, at most for `timeout_s`."""
+        self.drain()
+        ends_at = time.monotonic() + timeout_s
+        for model in self:
+            model.engine.stop(max(0.0, ends_at - time.monotonic()))
+
+    def unready_reason(self) -> str | None:
+        """Why this process should get no requests now, model by model; None if it should."""
+        reasons = [(model.manifest.name, model.engine.unready_reason()) for model in self]
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None
+
+    def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
+        """The one model and direction that fit.
+
+        Raises:
+            UnknownModel: no translation model has this name.
+            NotAcceptable: none translates so, or several do; the message names them.
+        """
+        translators = _named(name, self.translators, "translate")
+        served = [(translator, direction) for translator in translators for direction in translator.manifest.directions]
+        fitting = [
+            (translator, direction)
+            for translator, direction in served
+            if source in (None, direction.source) and target in (None, direction.target)
+        ]
+        if not fitting:
+            wanted = f"from {source or 'any language'} to {target or 'any language'}"
+            raise NotAcceptable(f"no model translates {wanted}; there are {_directions(served)}")
+        if len(fitting) > 1:
+            raise NotAcceptable(f"several could serve, name model, source and target: {_directions(fitting)}")
+        return fitting[0]
+
+    def classifier(self, name: str | None) -> Classifier:
+        """The one model that fits.
+
+        Raises:
+            UnknownModel: no classification model has this name, or there are none.
+            NotAcceptable: there are several; the message names them.
+        """
+        classifiers = _named(name, self.classifiers, "classify")
+        if len(classifiers) > 1:
+            names = ", ".join(classifier.manifest.name for classifier in classifiers)
+            raise NotAcceptable(f"several models could serve, name one: {names}")
+        return classifiers[0]
+
+    def states(self) -> list[ModelState]:
+        """For the gauges."""
+        return [
+            ModelState(
+                model.manifest.name,
+                model.manifest.task,
+                model.manifest.precision,
+                model.provider,
+                waiting=len(model.engine.scheduler.waiting),
+                running=len(model.engine.scheduler.running),
+                slots=model.engine.scheduler.slots,
+            )
+            for model in self
+        ]
+
+
+def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:
+    named = [model for model in models if name in (None, model.manifest.name)]
+    if not named:
+        names = ", ".join(model.manifest.name for model in models) or "none"
+        raise UnknownModel(f"no model {f'named {name!r} ' if name else ''}can {verb} here; there are {names}")
+    return named
+
+
+def _directions(served: list[tuple[Translator, Direction]]) -> str:
+    return ", ".join(f"{direction.source}-{direction.target} ({t.manifest.name})" for t, direction in served)

@@ -1,0 +1,1 @@
+"""ONNX Runtime and all that knows it; no file outside this folder imports it."""

@@ -1,0 +1,135 @@
+"""The memory of the slots: keys or values of attention, one row per slot, on the host or on a device.
+
+Legend: R slots, H heads, L cache length, D head_dim, B rows of a block, K length of a block.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+from onnxruntime import InferenceSession, OrtValue
+
+SHORTEST = 32
+"""Lengths are this times a power of two, so that few shapes are ever seen and growing costs little."""
+
+
+class CacheGroup:
+    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name."""
+
+    def __init__(self, caches: dict[str, "Cache"]) -> None:
+        self.caches = caches
+        self.length = 0
+
+    def fit(self, needed: int, rows: int) -> bool:
+        """Give the first `rows` rows, which are in use, `needed` columns; True if memory has moved.
+
+        Memory that was needed once is given back when no row is in use, or when a quarter of it would do.
+        """
+        length = max(SHORTEST, 1 << (needed - 1).bit_length())
+        if length == self.length or (length < self.length < 4 * length and rows > 0):
+            return False
+        for cache in self.caches.values():
+            cache.resize(length, rows)
+        self.length = length
+        return True
+
+    def move(self, source_row: int, target_row: int) -> None:
+        for cache in self.caches.values():
+            cache.move(source_row, target_row)
+
+
+class Cache(Protocol):
+    """(R, H, L, D) numbers, row-major, so that a graph can work on the first rows in place."""
+
+    @property
+    def pointer(self) -> int:
+        """Where row 0 begins, until the next resize."""
+
+    def resize(self, length: int, rows: int) -> None:
+        """Change L, keeping what fits of the first `rows` rows. The rest is zeros: attention may multiply it by 0."""
+
+    def write(self, first_row: int, block: OrtValue) -> None:
+        """Copy a block (B, H, K, D), K <= L, into the rows from `first_row` on."""
+
+    def move(self, source_row: int, target_row: int) -> None:
+        """Copy a row over another one."""
+
+
+class HostCache:
+    """In main memory, through numpy."""
+
+    def __init__(self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike) -> None:
+        self._rows = np.zeros((slots, n_heads, 0, head_dim), dtype)
+
+    @property
+    def pointer(self) -> int:
+        return self._rows.ctypes.data
+
+    def resize(self, length: int, rows: int) -> None:
+        R, H, old_length, D = self._rows.shape
+        kept = min(length, old_length)
+        resized = np.zeros((R, H, length, D), self._rows.dtype)
+        resized[:rows, :, :kept] = self._rows[:rows, :, :kept]
+        self._rows = resized
+
+    def write(self, first_row: int, block: OrtValue) -> None:
+        values = block.numpy()
+        B, _, K, _ = values.shape
+        self._rows[first_row : first_row + B, :, :K] = values
+
+    def move(self, source_row: int, target_row: int) -> None:
+        self._rows[target_row] = self._rows[source_row]
+
+
+class DeviceCache:
+    """In a device's memory. Rows are copied there by the graph of copy_graph.py, which sees float32 words of any type.
+
+    Args:
+        device: ONNX Runtime's name of it, such as "cuda".
+        copier: a session of the copy graph on that device.
+    """
+
+    def __init__(
+        self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike, device: str, copier: InferenceSession
+    ) -> None:
+        row_bytes = head_dim * np.dtype(dtype).itemsize
+        assert row_bytes % 4 == 0, "a head is a whole number of float32 words"
+        self._slots, self._n_heads, self._words = slots, n_heads, row_bytes // 4
+        self._device = device
+        self._copier = copier
+        self._length = 0
+        self._rows: OrtValue | None = None
+
+    @property
+    def pointer(self) -> int:
+        assert self._rows is not None, "resize comes first"
+        return int(self._rows.data_ptr())
+
+    def resize(self, length: int, rows: int) -> None:
+        old, old_length = self._rows, self._length
+        zeros = np.zeros((self._slots, self._n_heads, length, self._words), np.float32)
+        self._rows, self._length = OrtValue.ortvalue_from_numpy(zeros, self._device, 0), length
+        if old is not None and rows > 0:
+            self._copy(0, rows, int(old.data_ptr()), old_length, min(length, old_length))
+
+    def write(self, first_row: int, block: OrtValue) -> None:
+        B, _, K, _ = block.shape()
+        self._copy(first_row, B, int(block.data_ptr()), K, K)
+
+    def move(self, source_row: int, target_row: int) -> None:
+        self._copy(target_row, 1, self.pointer + source_row * self._row_bytes(), self._length, self._length)
+
+    def _copy(self, first_row: int, rows: int, block: int, block_length: int, kept: int) -> None:
+        """From `block`, the address of (rows, H, block_length, D), the first `kept` columns."""
+        shape = [rows, self._n_heads, self._length, self._words]
+        target = self.pointer + first_row * self._row_bytes()
+        binding: Any = self._copier.io_binding()
+        binding.bind_input("cache", self._device, 0, np.float32, shape, target)
+        binding.bind_output("copied", self._device, 0, np.float32, shape, target)
+        block_shape = [rows, self._n_heads, block_length, self._words]
+        binding.bind_input("block", self._device, 0, np.float32, block_shape, block)
+        binding.bind_cpu_input("kept", np.array([kept]))
+        self._copier.run_with_iobinding(binding)
+
+    def _row_bytes(self) -> int:
+        return self._n_heads * self._length * self._words * 4

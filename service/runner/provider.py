@@ -1,0 +1,138 @@
+"""The execution provider: which one this machine can really use, its sessions and its memory."""
+
+import contextlib
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import onnxruntime
+from numpy.typing import DTypeLike
+
+from service.errors import ProviderUnavailable, StartRefused
+from service.runner.caches import Cache, DeviceCache, HostCache
+from service.runner.copy_graph import COPY_GRAPH
+
+FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
+
+CUDA_OPTIONS = {
+    "device_id": "0",
+    "arena_extend_strategy": "kSameAsRequested",
+    "use_tf32": "0",  # full float32 products: an answer must not depend on which kernel a batch size selects
+}
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Where graphs run.
+
+    Args:
+        threads: of one forward pass on the CPU.
+    """
+
+    name: Literal["cpu", "cuda"]
+    threads: int
+
+    def session(self, graph: Path | bytes) -> onnxruntime.InferenceSession:
+        """Load a graph.
+
+        Raises:
+            StartRefused: ONNX Runtime cannot load it.
+        """
+        try:
+            source = graph if isinstance(graph, bytes) else str(graph)
+            return onnxruntime.InferenceSession(source, self._options(), self._providers())
+        except Exception as error:  # its exception types share no base
+            reason = str(error).splitlines()[0]
+            raise StartRefused(f"{graph!s}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
+
+    def cache(self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike) -> Cache:
+        """Memory for slots where this provider's graphs can work on it."""
+        if self.name == "cpu":
+            return HostCache(slots, n_heads, head_dim, dtype)
+        return DeviceCache(slots, n_heads, head_dim, dtype, self.name, self.session(COPY_GRAPH))
+
+    def padded_rows(self, rows: int, slots: int) -> int:
+        """How many rows a step of `rows` runs: on CUDA a power of two, so that few shapes are ever seen."""
+        return rows if self.name == "cpu" else min(slots, 1 << (rows - 1).bit_length())
+
+    def _options(self) -> onnxruntime.SessionOptions:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.log_severity_level = ERRORS_ONLY
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle service burns no CPU
+        return options
+
+    def _providers(self) -> list[Any]:
+        cpu = "CPUExecutionProvider"
+        return [cpu] if self.name == "cpu" else [("CUDAExecutionProvider", CUDA_OPTIONS), cpu]
+
+
+def choose_provider(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> Provider:
+    """The provider to use; threads default to the physical cores that this process may use.
+
+    Raises:
+        ProviderUnavailable: CUDA is wanted and cannot be used.
+    """
+    threads = threads or usable_cores()
+    if wanted != "cpu":
+        cuda = Provider("cuda", threads)
+        reason = _why_unusable(cuda)
+        if reason is None:
+            return cuda
+        if wanted == "cuda":
+            raise ProviderUnavailable(f"ATTEND_PROVIDER is cuda, but CUDA cannot be used here: {reason}")
+    return Provider("cpu", threads)
+
+
+def usable_cores() -> int:
+    """Physical cores that this process may run on, within its cgroup's CPU quota."""
+    if sys.platform != "linux":
+        return os.cpu_count() or 1
+    cores = {_core_of(cpu) for cpu in os.sched_getaffinity(0)}
+    return max(1, int(min(len(cores), _cpu_quota())))
+
+
+def _why_unusable(cuda: Provider) -> str | None:
+    """None if a graph with the operators of ours really runs on it. Being listed is not enough: the build lists CUDA
+    on machines without a GPU too, and falls back to the CPU when a session is made."""
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        return f"this build of ONNX Runtime {onnxruntime.__version__} has no CUDA provider"
+    with _quiet():
+        onnxruntime.preload_dlls()  # CUDA libraries installed as Python packages
+        try:
+            session = cuda.session(COPY_GRAPH)
+        except StartRefused as error:
+            return str(error)
+    if "CUDAExecutionProvider" not in session.get_providers():
+        return "ONNX Runtime could not start its CUDA provider (no GPU, no driver, or no CUDA and cuDNN libraries)"
+    return None
+
+
+@contextlib.contextmanager
+def _quiet() -> Any:
+    """Without the reports of libraries that are not there: that is what is being found out."""
+    onnxruntime.set_default_logger_severity(FATAL_ONLY)
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+    onnxruntime.set_default_logger_severity(ERRORS_ONLY)
+
+
+def _core_of(cpu: int) -> tuple[str, str]:
+    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+    try:
+        package, core = ((topology / name).read_text() for name in ("physical_package_id", "core_id"))
+    except OSError:
+        return "unknown", str(cpu)
+    return package, core
+
+
+def _cpu_quota() -> float:
+    """CPUs that the cgroup (version 2) may use at once; infinite where there is no limit."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except OSError:
+        return float("inf")
+    return float("inf") if quota == "max" else int(quota) / int(period)

@@ -1,0 +1,82 @@
+"""Texts as sentences and back: every character of white space between them is the user's own.
+
+A line break always ends a sentence, because a translation of one sentence has no lines. Offsets count characters
+(Unicode code points).
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sentencex
+
+UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
+"""Languages that write no space between sentences."""
+
+CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
+WORD_END = re.compile(r"\s+")
+
+
+@dataclass(frozen=True)
+class Span:
+    """text[start:end]."""
+
+    start: int
+    end: int
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return self.start, self.end
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+def sentence_spans(text: str, language: str) -> list[Span]:
+    """The sentences of a text in order, without the white space around them."""
+    spans, start = [], 0
+    for line in text.splitlines(keepends=True):
+        for sentence in sentencex.segment(language, line):
+            spans.append(stripped(text, Span(start, start + len(sentence))))
+            start += len(sentence)
+    return [span for span in spans if span is not None]
+
+
+def stripped(text: str, span: Span) -> Span | None:
+    """Without the white space at both ends; None if there is nothing else."""
+    piece = span.of(text)
+    start = span.start + len(piece) - len(piece.lstrip())
+    end = span.end - (len(piece) - len(piece.rstrip()))
+    return Span(start, end) if start < end else None
+
+
+def halves(text: str, span: Span) -> tuple[Span, Span] | None:
+    """A sentence that is too long, in two at the clause end nearest to its middle, or else at a word's end, or else
+    between two characters. None for a single character."""
+    quarter = (span.end - span.start) // 4
+    middle = (span.start + span.end) // 2
+    for boundary in (CLAUSE_END, WORD_END):
+        matches = boundary.finditer(text, span.start + quarter, span.end - quarter)
+        ends = [match.end() for match in matches if match.end() < span.end]
+        if ends:
+            middle = min(ends, key=lambda end: abs(end - middle))
+            break
+    left, right = stripped(text, Span(span.start, middle)), stripped(text, Span(middle, span.end))
+    return (left, right) if left and right else None
+
+
+def join(
+    text: str, sources: Sequence[Span], targets: Iterable[str], source_language: str, target_language: str
+) -> tuple[str, list[Span]]:
+    """The text with each source span replaced by its target, and where the targets stand in the result.
+
+    Where the source needs no space between sentences and the target language does, one is put in.
+    """
+    space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
+    pieces, spans, position, length = [], [], 0, 0
+    for source, target in zip(sources, targets, strict=True):
+        gap = text[position : source.start] or (space if position else "")
+        spans.append(Span(length + len(gap), length + len(gap) + len(target)))
+        pieces += [gap, target]
+        position, length = source.end, spans[-1].end
+    return "".join([*pieces, text[position:]]), spans

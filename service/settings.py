@@ -1,0 +1,68 @@
+"""Every setting, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import limits
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix="ATTEND_", env_ignore_empty=True, frozen=True)
+
+    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for every interface.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
+    artifacts: Path = Field(default=Path("artifacts"), description="Directory of artifact directories; each is served.")
+    provider: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto",
+        description="auto: CUDA where it really works, the CPU otherwise. cuda: refuse to start without.",
+    )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        description="CPU threads of one forward pass; by default the physical cores of this process.",
+    )
+    slots: int = Field(default=64, ge=1, description="Sequences that a model runs at once (decoder rows).")
+    max_waiting: int = Field(
+        default=1024, ge=1, description="Sequences that may wait for a model; at that number further requests get 503."
+    )
+    prefill_padded_tokens: int = Field(
+        default=2048, ge=1, description="Source tokens, padding included, that one forward pass reads at most."
+    )
+    max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
+    max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
+    max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
+    default_timeout_s: float = Field(
+        default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
+    )
+    max_timeout_s: float = Field(default=300.0, gt=0, description="Largest timeout_s that a request may ask for.")
+    drain_timeout_s: float = Field(
+        default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
+    )
+    probe_interval_s: float = Field(
+        default=15.0,
+        gt=0,
+        description="An idle model proves itself by a forward pass this often; after three it is not ready.",
+    )
+    api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
+        default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
+    )
+    rate_limit: str | None = Field(
+        default=None, description="Requests per client, such as 60/minute; more get 429. None by default."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severity that is logged."
+    )
+
+    @field_validator("rate_limit")
+    @classmethod
+    def _is_a_rate(cls, value: str | None) -> str | None:
+        if value is not None:
+            limits.parse(value)
+        return value
+
+    @field_validator("api_keys", mode="before")
+    @classmethod
+    def _separate(cls, value: object) -> object:
+        return [key.strip() for key in value.split(",") if key.strip()] if isinstance(value, str) else value

@@ -1,0 +1,27 @@
+"""Text to token ids and back. The library releases the interpreter lock, so these calls belong in a thread pool."""
+
+from pathlib import Path
+
+import tokenizers
+
+from service.errors import ArtifactRefused
+
+
+class Tokenizer:
+    """One artifact's tokenizer; may be used from many threads at once."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
+        # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
+        self._tokenizer.encode_special_tokens = True
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of each text, with the end of sequence where the model wants it."""
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+    def decode(self, token_ids: list[list[int]]) -> list[str]:
+        """Text of each sequence, without special tokens."""
+        return self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)

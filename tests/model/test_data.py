@@ -1,0 +1,107 @@
+import lzma
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from model.config import DataSource, HubSource
+from model.data import DataError, Row, load_rows, read_tsv
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(lzma.compress(content) if path.suffix == ".xz" else content)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.xz"])
+def test_rows_are_read_plain_and_compressed(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, "A dog.\tUn chien.\nHi!\tSalut\u202f!\n".encode())
+    assert list(read_tsv(path)) == [Row("A dog.", "Un chien."), Row("Hi!", "Salut\u202f!")]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"a\.tsv: empty file"),
+        (b"a\tb\nno tab\n", r"a\.tsv, line 2: 1 columns where 2 are expected"),
+        (b"a\tb\tc\n", r"a\.tsv, line 1: 3 columns where 2 are expected"),
+        (b"a\tb\na\t \n", r"a\.tsv, line 2: empty second column"),
+        (b"\tb\n", r"a\.tsv, line 1: empty first column"),
+        (b"a\tb\na\t\xff\n", r"a\.tsv, line 2: not UTF-8 at byte 2"),
+    ],
+)
+def test_a_malformed_file_is_named_with_its_line(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        list(read_tsv(write(tmp_path / "a.tsv", content)))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.tsv: no such file"):
+        list(read_tsv(tmp_path / "absent.tsv"))
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv.xz"
+    path.write_bytes(lzma.compress(b"a\tb\n" * 1000)[:-20])
+    with pytest.raises(DataError, match=r"a\.tsv\.xz: damaged after line \d+"):
+        list(read_tsv(path))
+
+
+def test_labels_get_the_models_names_and_an_unknown_one_is_refused(tmp_path: Path) -> None:
+    source = DataSource(file="a.tsv", licence="", labels={"pos": "positive", "neg": "negative"})
+    write(tmp_path / "a.tsv", b"pos\tGood.\nneg\tBad.\n")
+    assert load_rows(source, tmp_path) == [Row("positive", "Good."), Row("negative", "Bad.")]
+    write(tmp_path / "a.tsv", b"pos\tGood.\nmixed\tSo so.\n")
+    with pytest.raises(DataError, match=r"a\.tsv, line 2: label 'mixed' is none of pos, neg"):
+        load_rows(source, tmp_path)
+
+
+class FakeHub(SimpleNamespace):
+    """Stands in for `datasets`, which would reach for the network; it records how it was asked."""
+
+    def __init__(self, records: list[dict[str, Any]] | Exception) -> None:
+        super().__init__(records=records, asked=[])
+
+    def load_dataset(self, path: str, name: str | None, split: str) -> list[dict[str, Any]]:
+        self.asked.append((path, name, split))
+        if isinstance(self.records, Exception):
+            raise self.records
+        return self.records
+
+
+def hub_source(**columns: Any) -> DataSource:
+    return DataSource(
+        file="a.tsv", licence="", hub=HubSource(path="owner/corpus", name="en-fr", split="train", **columns)
+    )
+
+
+def test_a_hub_corpus_gives_the_rows_of_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = FakeHub([{"translation": {"en": "A  dog.", "fr": "Un chien.\n"}}])
+    monkeypatch.setitem(sys.modules, "datasets", hub)  # type: ignore[arg-type]
+    assert load_rows(hub_source(columns=("translation.en", "translation.fr")), None) == [Row("A dog.", "Un chien.")]
+    assert hub.asked == [("owner/corpus", "en-fr", "train")]
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "hub corpus owner/corpus: empty split train"),
+        ([{"text": "a"}], "hub corpus owner/corpus: no column label"),
+        (ConnectionError("no network"), "hub corpus owner/corpus: no network"),
+    ],
+)
+def test_an_unusable_hub_corpus_is_named(
+    monkeypatch: pytest.MonkeyPatch, records: list[dict[str, Any]] | Exception, message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", FakeHub(records))  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=message):
+        load_rows(hub_source(columns=("label", "text")), None)
+
+
+def test_the_datasets_library_reads_a_local_corpus_as_it_would_a_hubs(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    (tmp_path / "train.jsonl").write_text('{"en": "A dog.", "fr": "Un chien."}\n')
+    hub = HubSource(path=str(tmp_path), split="train", columns=("en", "fr"))
+    assert load_rows(DataSource(file="a.tsv", licence="", hub=hub), None) == [Row("A dog.", "Un chien.")]

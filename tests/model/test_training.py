@@ -1,0 +1,147 @@
+"""Training of tiny models on a few sentences of our own, through the public `train`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoint import WEIGHTS, CheckpointError, load_checkpoint
+from model.config import Config
+from model.data import DataError
+from model.evaluation import classify, translate
+from model.schedule import learning_rate_factor
+from model.training import Batch, TrainingModule, train
+
+PAIRS = [
+    ("a dog runs", "un chien court"),
+    ("a cat sleeps", "un chat dort"),
+    ("a dog sleeps", "un chien dort"),
+    ("a cat runs", "un chat court"),
+]
+REVIEWS = [("neg", "a bad and boring film"), ("pos", "a good and funny film")]
+# Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def translation_config(**training: Any) -> Config:
+    return Config.model_validate(
+        {
+            "name": "tiny",
+            "description": "",
+            "model": {
+                "task": "translation",
+                "source": "en",
+                "target": "fr",
+                "vocab_size": 300,
+                "d_model": 24,
+                "n_heads": 3,
+                "d_ff": 40,
+                "n_encoder_layers": 2,
+                "n_decoder_layers": 1,
+                "max_positions": 32,
+                "dropout": 0.0,
+                "norm": "pre",
+            },
+            "data": {"max_tokens": 20, "train": [{"file": "pairs.tsv", "licence": "ours"}]},
+            "training": {
+                "batch_tokens": 48,
+                "max_steps": 60,
+                "optimizer": "muon",
+                "learning_rate": 0.01,
+                "muon_learning_rate": 0.02,
+                "warmup_steps": 5,
+                "decay_steps": 20,
+                "checkpoint_every_steps": 20,
+                "precision": "32-true",
+                **training,
+            },
+        }
+    )
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    (tmp_path / "reviews.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in REVIEWS * 4))
+    return tmp_path
+
+
+def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> None:
+    train(translation_config(), data, tmp_path / "run", tmp_path / "out")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    translations = translate(checkpoint, [source for source, _ in PAIRS])
+    assert [text for text, _ in translations] == [target for _, target in PAIRS]
+    assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 60
+
+
+def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(data: Path, tmp_path: Path) -> None:
+    config = translation_config(optimizer="adamw", token_dropout=0.1).model_dump()
+    config["model"] = {
+        "task": "classification",
+        "labels": ["negative", "positive"],
+        "pooling": "mean",
+        "vocab_size": 300,
+        "d_model": 24,
+        "n_heads": 3,
+        "d_ff": 40,
+        "n_encoder_layers": 1,
+        "max_positions": 32,
+    }
+    labels = {"neg": "negative", "pos": "positive"}
+    config["data"]["train"] = [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]
+    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    bad, good = (text for _, text in REVIEWS)
+    scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
+    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
+
+
+def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(translation_config(), data, tmp_path / "unbroken", tmp_path / "a")
+    training_step = TrainingModule.training_step
+
+    def killed_at_step_30(module: TrainingModule, batch: Batch, batch_idx: int) -> torch.Tensor:
+        if module.global_step == 30:
+            raise RuntimeError("killed")
+        return training_step(module, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", killed_at_step_30)
+        with pytest.raises(RuntimeError, match="killed"):
+            train(translation_config(), data, tmp_path / "killed", tmp_path / "b")
+    train(translation_config(), data, tmp_path / "killed", tmp_path / "b")
+    unbroken, resumed = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("a", "b"))
+    for name, tensor in unbroken.items():
+        torch.testing.assert_close(resumed[name], tensor)
+
+
+def test_what_is_tested_on_is_never_trained_on(data: Path, tmp_path: Path) -> None:
+    config = translation_config().model_dump()
+    config["data"]["test"] = config["data"]["train"]
+    with pytest.raises(DataError, match="no training rows are left"):
+        train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+
+
+def test_weights_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
+    train(translation_config(max_steps=20, decay_steps=1), data, tmp_path / "run", tmp_path / "out")
+    weights = (tmp_path / "out" / WEIGHTS).read_bytes()
+    (tmp_path / "out" / WEIGHTS).write_bytes(weights[:-100])
+    with pytest.raises(CheckpointError, match=r"model\.safetensors does not hold the weights"):
+        load_checkpoint(tmp_path / "out")
+    with pytest.raises(CheckpointError, match=r"is not a checkpoint: config\.yaml is missing"):
+        load_checkpoint(tmp_path / "absent")
+
+
+def test_the_rate_rises_holds_and_falls_to_zero() -> None:
+    factors = [learning_rate_factor(step, warmup_steps=4, decay_steps=5, max_steps=20) for step in range(21)]
+    assert factors[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert set(factors[4:16]) == {1.0}
+    assert factors[16:] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0])

@@ -1,0 +1,70 @@
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from service.app import create_app
+from service.artifact import Artifact, read_artifact
+from service.loading import load_models
+from service.metrics import Metrics
+from service.registry import Models
+from service.settings import Settings
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+
+Client = httpx.AsyncClient
+Serve = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def tiny_translator() -> TinyTranslator:
+    return TinyTranslator(seed=3)
+
+
+@pytest.fixture(scope="session")
+def tiny_classifier() -> TinyClassifier:
+    return TinyClassifier(seed=5, pooling="mean")
+
+
+@pytest.fixture(scope="session")
+def artifacts(
+    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
+) -> Path:
+    """A directory with one translator and one classifier."""
+    root = tmp_path_factory.mktemp("artifacts")
+    tiny_translator.save(root / "tiny-en-fr")
+    tiny_classifier.save(root / "tiny-sentiment")
+    return root
+
+
+@pytest.fixture(scope="session")
+def translator_artifact(artifacts: Path) -> Artifact:
+    return read_artifact(artifacts / "tiny-en-fr")
+
+
+@pytest.fixture
+def serve(artifacts: Path) -> Serve:
+    """serve(**settings) is a client of the application, with the tiny artifacts unless given other models."""
+
+    @asynccontextmanager
+    async def running(
+        models: Models | None = None, metrics: Metrics | None = None, **settings: object
+    ) -> AsyncIterator[Client]:
+        configured = Settings(artifacts=artifacts, threads=1, provider="cpu", **settings)  # type: ignore[arg-type]
+        metrics = metrics or Metrics()
+        models = models or load_models(configured, metrics)
+        app = create_app(configured, models, metrics)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
+            for model in models:
+                assert model.engine.warm.wait(PATIENCE_S)
+            yield client
+
+    return running

@@ -1,0 +1,131 @@
+"""Stand-ins that a test drives: a clock that is told the time, a computation that waits for permission to go on."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.engine import Engine
+from service.metrics import EngineMetrics, Metrics
+from service.scheduler import Scheduler, Sequence
+
+PATIENCE_S = 10
+"""How long a test waits for something that must happen, before it fails."""
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Tally:
+    """An output: how many steps a sequence takes, and what it saw on its way."""
+
+    steps: int
+    slots: list[int] = field(default_factory=list)
+    neighbours: list[int] = field(default_factory=list)
+
+
+class FakeComputation:
+    """Counts steps in `Tally`s. `hold` stops it before its next call; `failing` decides which calls raise.
+
+    It keeps a copy of what is in each slot and checks every call against it, so that a slot mixed up fails the test.
+    """
+
+    def __init__(self) -> None:
+        self.failing: Callable[[str, list[Sequence[Tally]]], bool] = lambda call, sequences: False
+        self.calls: list[tuple[str, int]] = []
+        self._slots: dict[int, Sequence[Tally]] = {}
+        self._permits = threading.Semaphore(0)
+        self._held = False
+        self.arrived = threading.Semaphore(0)
+
+    def hold(self) -> None:
+        """From now on every call waits for `allow`; `arrived` counts those that wait or went on."""
+        self._held = True
+
+    def allow(self, calls: int = 1) -> None:
+        self._permits.release(calls)
+
+    def release(self) -> None:
+        """Let everything go on."""
+        self._held = False
+        self._permits.release(1000)
+
+    def await_arrival(self) -> None:
+        assert self.arrived.acquire(timeout=PATIENCE_S), "the worker did not come"
+
+    def warm_up(self) -> None:
+        self._enter("warm_up", [])
+
+    def prefill(self, first_slot: int, sequences: list[Sequence[Tally]]) -> None:
+        self._enter("prefill", sequences)
+        for slot, sequence in enumerate(sequences, start=first_slot):
+            self._slots[slot] = sequence
+            sequence.finished = sequence.output.steps == 0
+
+    def step(self, running: list[Sequence[Tally]]) -> None:
+        self._enter("step", running)
+        for slot, sequence in enumerate(running):
+            assert self._slots[slot] is sequence, "a sequence runs in the slot where it was put"
+            sequence.output.slots.append(slot)
+            sequence.output.neighbours.append(len(running) - 1)
+            sequence.finished = len(sequence.output.slots) == sequence.output.steps
+
+    def move(self, source_slot: int, target_slot: int) -> None:
+        if self.failing("move", []):
+            raise RuntimeError("move was told to fail")
+        self._slots[target_slot] = self._slots[source_slot]
+
+    def _enter(self, call: str, sequences: list[Sequence[Tally]]) -> None:
+        self.calls.append((call, len(sequences)))
+        if self._held:
+            self.arrived.release()
+            assert self._permits.acquire(timeout=PATIENCE_S), "the test forgot to let the worker go on"
+        if self.failing(call, sequences):
+            raise RuntimeError(f"{call} was told to fail")
+
+
+class Harness:
+    """An engine around a fake computation."""
+
+    def __init__(
+        self,
+        slots: int = 4,
+        max_waiting: int = 100,
+        prefill_padded_tokens: int = 100,
+        probe_interval_s: float = 3600,
+        clock: FakeClock | None = None,
+    ) -> None:
+        self.clock = clock or FakeClock()
+        self.computation = FakeComputation()
+        self.metrics = Metrics()
+        self.engine: Engine[Tally] = Engine(
+            "fake",
+            self.computation,
+            Scheduler(slots, max_waiting, prefill_padded_tokens),
+            EngineMetrics(self.metrics, "translation"),
+            probe_interval_s,
+            self.clock,
+        )
+
+    def start(self) -> "Harness":
+        self.engine.start()
+        assert self.engine.warm.wait(PATIENCE_S), "the engine did not become warm"
+        return self
+
+    def submit(self, *steps: int, tokens: int = 3, timeout_s: float = 60) -> "Future[Any]":
+        """One request whose sequences take these numbers of steps."""
+        return self.engine.submit(sequences(*steps, tokens=tokens), self.clock() + timeout_s)
+
+    def metric(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"attend_{name}", {"task": "translation", **labels}) or 0.0
+
+
+def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
+    return [Sequence(list(range(1, tokens + 1)), Tally(n)) for n in steps]

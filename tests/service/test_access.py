@@ -1,0 +1,55 @@
+import pytest
+
+from tests.service.conftest import Serve
+from tests.service.test_http import problem
+
+pytestmark = pytest.mark.anyio
+
+BODY = {"text": "the dog"}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+async def test_without_configured_keys_nobody_needs_one(serve: Serve) -> None:
+    async with serve() as client:
+        assert (await client.post("/classify", json=BODY)).status_code == 200
+
+
+async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> None:
+    async with serve(api_keys="one,two") as client:
+        missing = await client.post("/classify", json=BODY)
+        problem(missing, 401)
+        assert missing.headers["WWW-Authenticate"] == "Bearer"
+        problem(await client.post("/classify", json=BODY, headers=bearer("three")), 403)
+        problem(await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer é".encode())]), 403)
+        for key in ("one", "two"):
+            assert (await client.post("/classify", json=BODY, headers=bearer(key))).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/models", "/health/live", "/health/ready", "/metrics"])
+async def test_a_key_guards_models_but_not_operations(serve: Serve, path: str) -> None:
+    async with serve(api_keys="one") as client:
+        assert (await client.get(path)).status_code == (401 if path == "/models" else 200)
+
+
+async def test_a_missing_key_is_told_before_what_else_is_wrong(serve: Serve) -> None:
+    async with serve(api_keys="one") as client:
+        problem(await client.post("/translate", json={"text": "", "txet": 1}), 401)
+
+
+async def test_without_keys_a_client_cannot_escape_its_rate_by_inventing_one(serve: Serve) -> None:
+    async with serve(rate_limit="2/hour") as client:
+        statuses = [(await client.post("/classify", json=BODY, headers=bearer(f"{i}"))).status_code for i in range(3)]
+    assert statuses == [200, 200, 429]
+
+
+async def test_a_client_over_its_rate_waits_and_others_do_not(serve: Serve) -> None:
+    async with serve(rate_limit="2/hour", api_keys="one,two") as client:
+        for _ in range(2):
+            assert (await client.post("/classify", json=BODY, headers=bearer("one"))).status_code == 200
+        refused = await client.post("/classify", json=BODY, headers=bearer("one"))
+        assert problem(refused, 429)["detail"] == "more than 2 per 1 hour from this client"
+        assert 0 < int(refused.headers["Retry-After"]) <= 3600
+        assert (await client.post("/classify", json=BODY, headers=bearer("two"))).status_code == 200

@@ -1,0 +1,122 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.artifact import read_artifact, read_artifacts
+from service.errors import ArtifactRefused
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+
+
+@pytest.fixture
+def artifact(tmp_path: Path, tiny_translator: TinyTranslator) -> Path:
+    return tiny_translator.save(tmp_path / "tiny-en-fr")
+
+
+def edit(directory: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = directory / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def refusal(directory: Path) -> str:
+    with pytest.raises(ArtifactRefused) as refused:
+        read_artifact(directory)
+    return str(refused.value).removeprefix(str(directory) + "/")
+
+
+def test_a_good_artifact_is_read(artifact: Path) -> None:
+    manifest = read_artifact(artifact).manifest
+    assert manifest.name == "tiny-en-fr"
+    assert manifest.directions[0].target == "fr"
+    assert read_artifact(artifact).path("encoder.onnx").is_file()
+
+
+@pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx", "tokenizer.json"])
+def test_one_flipped_bit_in_any_file_is_refused(artifact: Path, file: str) -> None:
+    content = bytearray((artifact / file).read_bytes())
+    content[len(content) // 2] ^= 1
+    (artifact / file).write_bytes(content)
+    assert refusal(artifact).startswith(f"{file}: sha256 is ")
+
+
+def test_a_shortened_file_is_refused_with_both_sizes(artifact: Path) -> None:
+    size = (artifact / "encoder.onnx").stat().st_size
+    (artifact / "encoder.onnx").write_bytes(b"short")
+    assert "(5 bytes)" in refusal(artifact)
+    assert f"({size} bytes)" in refusal(artifact)
+
+
+def test_a_missing_file_is_refused(artifact: Path) -> None:
+    (artifact / "encoder.onnx").unlink()
+    assert refusal(artifact) == "encoder.onnx: is missing"
+
+
+def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> None:
+    (artifact / "extra.bin").touch()
+    assert refusal(artifact) == "extra.bin: is not in the manifest"
+
+
+def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
+    edit(artifact, lambda manifest: (manifest.update(format_version=2, new_field=1), manifest.pop("labels")))
+    assert refusal(artifact) == "manifest.json: format_version is 2, this service reads 1"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda m: m.update(surprise=1), "surprise: Extra inputs are not permitted"),
+        (lambda m: m.pop("limits"), "limits: Field required"),
+        (lambda m: m["dimensions"].update(n_heads="3"), "dimensions.n_heads: Input should be a valid integer"),
+        (lambda m: m.update(task="speech"), "task: Input should be 'translation' or 'classification'"),
+        (lambda m: m["decoding"].update(beam_size=4), "decoding.beam_size: Input should be less than or equal to 1"),
+        (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
+        (
+            lambda m: m.update(task="classification"),
+            "Value error, classification needs labels, pooling, classifier.onnx",
+        ),
+        (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs tokenizer.json"),
+    ],
+)
+def test_a_foreign_manifest_is_refused_with_the_field(
+    artifact: Path, change: Callable[[dict[str, Any]], object], sentence: str
+) -> None:
+    edit(artifact, change)
+    assert refusal(artifact) == f"manifest.json: {sentence}"
+
+
+def test_a_manifest_that_is_not_json_is_refused(artifact: Path) -> None:
+    (artifact / "manifest.json").write_text("{")
+    assert refusal(artifact).startswith("manifest.json: Invalid JSON")
+
+
+def test_a_directory_without_a_manifest_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == "manifest.json: no such file; is this an artifact directory?"
+
+
+def test_every_artifact_under_the_root_is_read_by_name(artifacts: Path) -> None:
+    assert [artifact.manifest.name for artifact in read_artifacts(artifacts)] == ["tiny-en-fr", "tiny-sentiment"]
+
+
+def test_hidden_directories_and_files_beside_the_artifacts_are_skipped(tmp_path: Path, artifact: Path) -> None:
+    (tmp_path / ".unfinished").mkdir()
+    (tmp_path / "README.md").touch()
+    assert len(read_artifacts(tmp_path)) == 1
+
+
+def test_two_artifacts_of_one_name_are_refused(tmp_path: Path, artifact: Path, tiny_classifier: TinyClassifier) -> None:
+    tiny_classifier.save(tmp_path / "twin", name="tiny-en-fr")
+    with pytest.raises(ArtifactRefused, match="are both named tiny-en-fr"):
+        read_artifacts(tmp_path)
+
+
+@pytest.mark.parametrize(("make", "sentence"), [(False, "no such directory"), (True, "holds no artifact directory")])
+def test_a_root_without_artifacts_is_refused(tmp_path: Path, make: bool, sentence: str) -> None:
+    root = tmp_path / "artifacts"
+    if make:
+        root.mkdir()
+    with pytest.raises(ArtifactRefused, match=sentence):
+        read_artifacts(root)

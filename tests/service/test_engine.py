@@ -1,0 +1,324 @@
+"""The engine's promises, with a computation that the test drives."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+import pytest
+
+from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
+from service.scheduler import Sequence
+from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, sequences
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    harness = Harness().start()
+    yield harness
+    harness.computation.release()
+    harness.engine.stop(PATIENCE_S)
+
+
+def outcome(future: "Future[Any]") -> Any:
+    return future.result(PATIENCE_S)
+
+
+def test_a_request_is_answered_with_its_outputs_in_order(harness: Harness) -> None:
+    answer = outcome(harness.submit(3, 1, 2))
+    assert [tally.steps for tally in answer.outputs] == [3, 1, 2]
+    assert [len(tally.slots) for tally in answer.outputs] == [3, 1, 2]
+
+
+def test_newcomers_enter_while_others_run_and_each_keeps_its_slot_content(harness: Harness) -> None:
+    harness.computation.hold()
+    long = harness.submit(5)
+    harness.computation.await_arrival()  # prefill of the first
+    harness.computation.allow()
+    harness.computation.await_arrival()  # its first step
+    short = harness.submit(2)
+    harness.computation.release()
+    assert outcome(short).outputs[0].neighbours == [1, 1]
+    assert outcome(long).outputs[0].neighbours == [0, 1, 1, 0, 0]
+
+
+def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
+    harness = Harness(slots=1).start()
+    futures = [harness.submit(2) for _ in range(5)]
+    assert all(outcome(future).outputs[0].slots == [0, 0] for future in futures)
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harness: Harness) -> None:
+    harness.computation.failing = lambda call, running: call == "step" and len(running) == 3
+    harness.computation.hold()
+    first = harness.submit(2, 2)
+    harness.computation.await_arrival()
+    second = harness.submit(2)  # joins before the next step
+    harness.computation.release()
+    for future in (first, second):
+        with pytest.raises(InferenceFailed, match="a forward pass of fake failed"):
+            outcome(future)
+    assert "failed" in (harness.engine.unready_reason() or "")
+    assert len(outcome(harness.submit(2)).outputs[0].slots) == 2
+    assert harness.engine.unready_reason() is None
+
+
+def test_slots_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
+    harness.computation.failing = lambda call, _: call == "move"
+    harness.computation.hold()
+    futures = [harness.submit(1, 3), harness.submit(3)]
+    harness.computation.release()
+    for future in futures:
+        with pytest.raises(InferenceFailed):
+            outcome(future)
+    assert len(outcome(harness.submit(2)).outputs[0].slots) == 2
+
+
+def test_one_bad_request_fails_alone(harness: Harness) -> None:
+    def is_bad(call: str, batch: list[Sequence[Tally]]) -> bool:
+        return call == "prefill" and any(len(sequence.source_ids) == 13 for sequence in batch)
+
+    harness.computation.failing = is_bad
+    harness.computation.hold()
+    harness.submit(1)
+    harness.computation.await_arrival()  # the three below will be read in one batch
+    good, bad, also_good = harness.submit(2), harness.submit(2, tokens=13), harness.submit(1)
+    harness.computation.release()
+    with pytest.raises(InferenceFailed):
+        outcome(bad)
+    assert [len(outcome(future).outputs[0].slots) for future in (good, also_good)] == [2, 1]
+
+
+def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harness) -> None:
+    harness.computation.failing = lambda call, batch: call == "prefill" and any(s.output.steps == 7 for s in batch)
+    request = sequences(1000, 7, 1000)
+    with pytest.raises(InferenceFailed):
+        outcome(harness.engine.submit(request, harness.clock() + 60))
+    outcome(harness.submit(1))
+    assert not harness.engine.scheduler.running
+    assert not harness.engine.scheduler.waiting
+
+
+def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> None:
+    harness.computation.hold()
+    leaving = harness.submit(1000, 1000)
+    harness.computation.await_arrival()
+    harness.computation.allow()
+    harness.computation.await_arrival()  # inside the first step
+    staying = harness.submit(2)
+    assert leaving.cancel()
+    harness.computation.release()
+    assert outcome(staying).outputs[0].neighbours == [0, 0]
+    with pytest.raises(CancelledError):
+        outcome(leaving)
+    assert harness.metric("cancelled_total", reason="client_gone") == 1
+
+
+def test_a_client_that_left_while_waiting_is_never_read() -> None:
+    harness = Harness(slots=1).start()
+    harness.computation.hold()
+    running = harness.submit(2)
+    harness.computation.await_arrival()
+    waiting = harness.submit(1000)
+    waiting.cancel()
+    harness.computation.release()
+    outcome(running)
+    outcome(harness.submit(1))
+    assert [call for call, _ in harness.computation.calls].count("prefill") == 2
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: Harness) -> None:
+    harness.computation.hold()
+    late = harness.submit(1000, timeout_s=5)
+    harness.computation.await_arrival()
+    staying = harness.submit(2, timeout_s=500)
+    harness.clock.now += 6
+    harness.computation.release()
+    with pytest.raises(DeadlinePassed, match=r"after 6\.0 s in fake"):
+        outcome(late)
+    assert len(outcome(staying).outputs[0].slots) == 2
+    assert not harness.engine.scheduler.running
+    assert harness.metric("cancelled_total", reason="deadline") == 1
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
+    harness = Harness(slots=1, max_waiting=1).start()
+    harness.computation.hold()
+    running = harness.submit(1)
+    harness.computation.await_arrival()
+    waiting = harness.submit(1)
+    with pytest.raises(QueueFull) as refusal:
+        harness.submit(1)
+    assert int(refusal.value.headers["Retry-After"]) > 0
+    assert harness.metric("rejected_total", reason="queue_full") == 1
+    harness.computation.release()
+    assert outcome(running).outputs
+    assert outcome(waiting).outputs
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_readiness_and_requests_wait_for_the_first_forward_pass() -> None:
+    harness = Harness()
+    harness.computation.hold()
+    harness.engine.start()
+    harness.computation.await_arrival()
+    assert harness.engine.unready_reason() == "starting"
+    with pytest.raises(Starting):
+        harness.submit(1)
+    harness.computation.release()
+    assert harness.engine.warm.wait(PATIENCE_S)
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_failing_warm_up_is_told_by_readiness_until_a_forward_pass_succeeds() -> None:
+    harness = Harness()
+    harness.computation.failing = lambda call, _: call == "warm_up"
+    harness.start()
+    assert harness.engine.unready_reason() == "the last forward pass failed (RuntimeError)"
+    outcome(harness.submit(1))
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_readiness_ends_when_the_last_forward_pass_is_long_ago() -> None:
+    harness = Harness(probe_interval_s=3600).start()
+    harness.clock.now += 3 * 3600 + 1
+    assert harness.engine.unready_reason() == "the last forward pass ended 10801 s ago"
+    outcome(harness.submit(1))
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_an_idle_engine_proves_itself_again_and_again() -> None:
+    harness = Harness(probe_interval_s=0.001)
+    harness.computation.hold()
+    harness.engine.start()
+    for _ in range(4):
+        harness.computation.await_arrival()
+        harness.computation.allow()
+    harness.computation.release()
+    assert {call for call, _ in harness.computation.calls} == {"warm_up"}
+    harness.engine.stop(PATIENCE_S)
+
+
+@pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
+def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str) -> None:
+    class Death(BaseException):
+        """Not an Exception: nothing in the loop may catch it."""
+
+    harness = Harness(slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600).start()
+
+    def die(call: str, batch: list[Sequence[Tally]]) -> bool:
+        if call == dying_call:
+            raise Death
+        return False
+
+    harness.computation.hold()
+    futures = []
+    if dying_call != "warm_up":
+        futures = [harness.submit(3), harness.submit(3)]
+    harness.computation.failing = die
+    harness.computation.release()
+    for future in futures:
+        with pytest.raises(Broken, match="the worker thread died"):
+            outcome(future)
+    harness.engine._thread.join(PATIENCE_S)
+    assert harness.engine.unready_reason() == "the worker thread has ended"
+    with pytest.raises(Broken):
+        harness.submit(1)
+
+
+def test_draining_answers_what_was_accepted_and_refuses_the_rest(harness: Harness) -> None:
+    harness.computation.hold()
+    accepted = harness.submit(3)
+    harness.computation.await_arrival()
+    harness.engine.drain()
+    assert harness.engine.unready_reason() == "draining"
+    with pytest.raises(Draining):
+        harness.submit(1)
+    harness.computation.release()
+    assert len(outcome(accepted).outputs[0].slots) == 3
+    harness.engine._thread.join(PATIENCE_S)
+    assert not harness.engine._thread.is_alive()
+
+
+def test_stopping_fails_what_is_not_answered_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    harness = Harness().start()
+    harness.computation.hold()
+    stuck = harness.submit(3)
+    harness.computation.await_arrival()
+    harness.engine.stop(timeout_s=0)
+    with pytest.raises(Draining, match="stopped before"):
+        outcome(stuck)
+    harness.computation.release()
+    harness.engine._thread.join(PATIENCE_S)
+    assert not harness.engine._thread.is_alive()
+    assert "dies" not in caplog.text
+
+
+def test_the_answer_tells_where_the_time_went() -> None:
+    clock = FakeClock()
+    harness = Harness(clock=clock).start()
+
+    def pass_time(call: str, batch: list[Sequence[Tally]]) -> bool:
+        clock.now += {"prefill": 2, "step": 5}.get(call, 0)
+        return False
+
+    harness.computation.failing = pass_time
+    answer = outcome(harness.submit(3))
+    assert (answer.queue_s, answer.encode_s, answer.decode_s) == (0, 2, 15)
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:
+    """Clients come from many threads, some leave, some batches fail; nobody is left without an outcome."""
+    failures = iter(range(10**9))
+    harness.computation.failing = lambda call, _: call != "warm_up" and next(failures) % 17 == 0
+    outcomes: list[str] = []
+
+    def client(number: int) -> None:
+        for i in range(25):
+            future = harness.submit(*[1 + (number + i) % 5] * (1 + i % 3), tokens=1 + i % 7)
+            if (number + i) % 6 == 0:
+                future.cancel()
+            try:
+                outcomes.append(f"{len(outcome(future).outputs) > 0}")
+            except (InferenceFailed, CancelledError) as error:
+                outcomes.append(type(error).__name__)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(6 * PATIENCE_S)
+    assert len(outcomes) == 8 * 25
+    assert {"True", "InferenceFailed", "CancelledError"} == set(outcomes)
+    harness.computation.failing = lambda call, _: False
+    outcome(harness.submit(1))
+    assert not harness.engine.scheduler.running
+    assert not harness.engine._requests
+    assert not harness.engine._request_of
+
+
+def test_a_cancelled_wait_cancels_the_request(harness: Harness) -> None:
+    async def scenario() -> None:
+        harness.computation.hold()
+        wait = asyncio.ensure_future(harness.engine.run(sequences(1000), harness.clock() + 60))
+        await asyncio.to_thread(harness.computation.await_arrival)
+        wait.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await wait
+        harness.computation.release()
+
+    asyncio.run(scenario())
+    outcome(harness.submit(1))
+    assert not harness.engine.scheduler.running
+
+
+def test_no_sequences_are_answered_without_the_worker() -> None:
+    answer = asyncio.run(Harness().engine.run([], deadline=0))
+    assert answer.outputs == []

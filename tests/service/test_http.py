@@ -1,0 +1,378 @@
+"""The HTTP contract over the whole application, with real graphs behind it."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service.artifact import Artifact
+from service.tokenization import Tokenizer
+from tests.service.conftest import Serve
+from tests.service.tiny_artifacts import (
+    LABELS,
+    MAX_SOURCE_TOKENS,
+    MAX_TARGET_TOKENS,
+    WORDS,
+    TinyClassifier,
+    TinyTranslator,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+class Oracle:
+    """What the service must say about one sentence, from the numpy model."""
+
+    def __init__(self, artifact: Artifact, translator: TinyTranslator) -> None:
+        self.tokenizer = Tokenizer(artifact.path("tokenizer.json"))
+        self._translator = translator
+
+    def __call__(self, sentence: str) -> tuple[str, float, int, int]:
+        """Text, log-probability, source tokens, target tokens."""
+        (source_ids,) = self.tokenizer.encode([sentence])
+        target, log_prob = self._translator.translate(source_ids, MAX_TARGET_TOKENS)
+        return self.tokenizer.decode([target])[0], log_prob, len(source_ids), len(target)
+
+
+@pytest.fixture
+def oracle(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> Oracle:
+    return Oracle(translator_artifact, tiny_translator)
+
+
+def problem(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The body of an error, which must be a whole problem."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = response.json()
+    assert body.keys() - {"errors"} == {"type", "title", "status", "detail", "request_id"}
+    assert body["status"] == status
+    assert body["request_id"] == response.headers["X-Request-ID"]
+    assert "Server-Timing" in response.headers
+    return body
+
+
+async def test_one_sentence_is_translated(serve: Serve, oracle: Oracle) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the red dog runs"})
+    text, log_prob, source_tokens, target_tokens = oracle("the red dog runs")
+    assert response.status_code == 200
+    body = response.json()
+    (translation,) = body.pop("translations")
+    assert translation.pop("score") == pytest.approx(log_prob / target_tokens, rel=1e-4)
+    assert translation.pop("finish_reason") in {"eos", "length"}
+    assert translation == {"text": text, "source_tokens": source_tokens, "target_tokens": target_tokens}
+    usage = {"source_tokens": source_tokens, "target_tokens": target_tokens}
+    assert body == {"model": "tiny-en-fr", "source": "en", "target": "fr", "usage": usage}
+
+
+async def test_sentences_are_translated_alone_and_joined_with_their_own_white_space(
+    serve: Serve, oracle: Oracle
+) -> None:
+    text = "  The dog runs.  A cat sees.\n\n\tthe horse\n"
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": text})).json()["translations"]
+    sentences = ["The dog runs.", "A cat sees.", "the horse"]
+    first, second, third = (oracle(sentence)[0] for sentence in sentences)
+    assert translation["text"] == f"  {first}  {second}\n\n\t{third}\n"
+    assert [text[slice(*segment["source"])] for segment in translation["segments"]] == sentences
+    targets = [translation["text"][slice(*segment["target"])] for segment in translation["segments"]]
+    assert targets == [first, second, third]
+    assert translation["source_tokens"] == sum(oracle(sentence)[2] for sentence in sentences)
+
+
+async def test_splitting_can_be_turned_off(serve: Serve, oracle: Oracle) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the dog runs. a cat", "split_sentences": False})
+    (translation,) = response.json()["translations"]
+    assert translation["text"] == oracle("the dog runs. a cat")[0]
+    assert "segments" not in translation
+
+
+async def test_every_text_is_answered_in_order(serve: Serve, oracle: Oracle) -> None:
+    texts = ["the dog", " \n", "a cat runs . the man sees"]
+    async with serve() as client:
+        translations = (await client.post("/translate", json={"text": texts})).json()["translations"]
+    assert translations[0]["text"] == oracle("the dog")[0]
+    assert len(translations) == 3
+
+
+@pytest.mark.parametrize("text", [" ", "\n\t \r\n", "\u3000"])
+async def test_white_space_only_comes_back_as_it_is(serve: Serve, text: str) -> None:
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": text})).json()["translations"]
+    assert translation == {
+        "text": text, "score": 0, "finish_reason": "eos", "source_tokens": 0, "target_tokens": 0
+    }  # fmt: skip
+
+
+async def test_a_sentence_over_the_models_limit_is_split_and_nothing_is_lost(serve: Serve, oracle: Oracle) -> None:
+    sentence = " ".join(["the dog runs , a cat sees the old man"] * 12)  # 120 tokens, no end in sight
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": sentence})).json()["translations"]
+    pieces = [sentence[slice(*segment["source"])] for segment in translation["segments"]]
+    assert " ".join(pieces) == sentence
+    assert all(oracle(piece)[2] <= MAX_SOURCE_TOKENS for piece in pieces)
+    assert translation["text"] == " ".join(oracle(piece)[0] for piece in pieces)
+
+
+async def test_a_limit_on_target_tokens_is_told_as_the_reason(serve: Serve) -> None:
+    async with serve() as client:
+        body = {"text": "a red horse", "max_target_tokens": 2}
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    assert translation["finish_reason"] == "length"
+    assert translation["target_tokens"] == 2
+
+
+async def test_many_clients_at_once_get_the_answers_of_one_at_a_time(serve: Serve) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 60))) for _ in range(64)]
+    async with serve(slots=8) as client:
+        alone = [(await client.post("/translate", json={"text": text})).json() for text in texts]
+        together = await asyncio.gather(*[client.post("/translate", json={"text": text}) for text in texts])
+    for before, after in zip(alone, [response.json() for response in together], strict=True):
+        (expected,), (found,) = before["translations"], after["translations"]
+        assert found.pop("score") == pytest.approx(expected.pop("score"), abs=1e-4)
+        assert found == expected
+
+
+@pytest.mark.parametrize("n_words", [1, 7, 8, 30])
+async def test_a_text_is_classified_whole_however_many_windows_it_takes(
+    serve: Serve, tiny_classifier: TinyClassifier, artifacts: Any, n_words: int
+) -> None:
+    text = " ".join(np.random.default_rng(n_words).choice(WORDS, n_words))
+    async with serve() as client:
+        body = (await client.post("/classify", json={"text": text})).json()
+    (ids,) = Tokenizer(artifacts / "tiny-sentiment" / "tokenizer.json").encode([text])
+    logits = tiny_classifier.logits(ids)
+    expected = dict(zip(LABELS, np.exp(logits) / np.exp(logits).sum(), strict=True))
+    (prediction,) = body["predictions"]
+    assert prediction["scores"] == pytest.approx(expected, rel=1e-4)
+    assert list(prediction["scores"].values()) == sorted(prediction["scores"].values(), reverse=True)
+    assert prediction["label"] == max(expected, key=lambda label: expected[label])
+    assert prediction["score"] == prediction["scores"][prediction["label"]]
+    assert prediction["tokens"] == body["usage"]["tokens"] == n_words
+    assert body["model"] == "tiny-sentiment"
+
+
+async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
+    async with serve() as client:
+        assert "white space only" in problem(await client.post("/classify", json={"text": " \n"}), 422)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "loc", "detail"),
+    [
+        ({"text": ""}, ["text"], "text: must not be empty"),
+        ({"text": ["a", ""]}, ["text"], "text: text 1 of 2 is empty"),
+        ({"text": []}, ["text"], "text: List should have at least 1 item after validation, not 0"),
+        ({"text": 5}, ["text"], "text: must be a string or a list of strings"),
+        ({}, ["text"], "text: Field required"),
+        ({"text": "a", "txet": "b"}, ["txet"], "txet: Extra inputs are not permitted"),
+        ({"text": "a", "beam_size": 4}, ["beam_size"], "beam_size: Input should be less than or equal to 1, not 4"),
+        ({"text": "a", "beam_size": "1"}, ["beam_size"], "beam_size: Input should be a valid integer"),
+        ({"text": "a", "alternatives": 2}, ["alternatives"], "alternatives: Input should be less than or equal to 0, not 2"),  # noqa: E501
+        ({"text": "a", "timeout_s": 0}, ["timeout_s"], "timeout_s: Input should be greater than 0, not 0"),
+        ({"text": "a", "attention": True}, ["attention"], "attention: is not available in this version; only false is"),
+        ({"text": "a", "attention": {}}, ["attention"], "attention: is not available in this version; only false is"),
+        ({"text": "a", "alignment": True}, ["alignment"], "alignment: is not available in this version; only false is"),
+    ],
+)  # fmt: skip
+async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list[str], detail: str) -> None:
+    async with serve() as client:
+        found = problem(await client.post("/translate", json=body), 422)
+    assert found["detail"] == detail
+    assert found["errors"] == [{"loc": loc, "msg": detail.partition(": ")[2]}]
+
+
+async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
+    async with serve() as client:
+        found = problem(await client.post("/classify", json={"text": "a", "evidence": True, "x": 1}), 422)
+    assert found["detail"].startswith("2 fields are not acceptable; the first is evidence: is not available")
+    assert [error["loc"] for error in found["errors"]] == [["evidence"], ["x"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"text": "a", "source": "xx"}, "no model translates from xx to any language; there are en-fr (tiny-en-fr)"),
+        ({"text": "a", "max_target_tokens": 999}, "max_target_tokens is 999, tiny-en-fr writes at most 70"),
+        ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
+        ({"text": ["a"] * 300}, "there are 300 texts, the limit is 256"),
+    ],
+)
+async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
+    serve: Serve, body: Any, detail: str
+) -> None:
+    async with serve() as client:
+        assert problem(await client.post("/translate", json=body), 422)["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        (b'{"text": "a"', "the body is not JSON: Expecting ',' delimiter at character 12"),
+        (b"", "the body is not a JSON object"),
+        (b'["a"]', "the body is not a JSON object"),
+        (b'"a"', "the body is not a JSON object"),
+        (b'{"text": "\xff"}', "the body is not UTF-8: invalid start byte at byte 10"),
+        ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
+        (b"[" * 100_000, "There was an error parsing the body"),
+    ],
+)
+async def test_a_body_of_the_wrong_shape_is_a_bad_request(serve: Serve, content: bytes, detail: str) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", content=content, headers={"content-type": "application/json"})
+    assert problem(response, 400)["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(r'{"text": "\ud83d"}', 422), (r'{"text": "a", "source": "\ud83d"}', 422), (r'{"text": "a", "\ud83d": 1}', 400)],
+)
+async def test_half_of_a_surrogate_pair_is_refused_anywhere(serve: Serve, body: str, status: int) -> None:
+    async with serve() as client:
+        headers = {"content-type": "application/json"}
+        problem(await client.post("/translate", content=body.encode(), headers=headers), status)
+
+
+@pytest.mark.parametrize("headers", [{"content-type": "text/plain"}, {}, {"content-type": "application/jsonp"}])
+async def test_another_content_type_is_refused(serve: Serve, headers: dict[str, str]) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", content=b'{"text": "a"}', headers=headers)
+    assert "this route reads application/json" in problem(response, 415)["detail"]
+
+
+async def test_a_content_type_may_have_parameters(serve: Serve) -> None:
+    async with serve() as client:
+        headers = {"content-type": "Application/JSON; charset=utf-8"}
+        assert (await client.post("/classify", content=b'{"text": "a"}', headers=headers)).status_code == 200
+
+
+async def test_unknown_paths_methods_and_models_are_told(serve: Serve) -> None:
+    async with serve() as client:
+        assert problem(await client.get("/nowhere"), 404)["detail"] == "there is nothing at /nowhere"
+        problem(await client.post("/translate/", json={"text": "a"}), 404)
+        wrong_method = await client.get("/translate")
+        assert problem(wrong_method, 405)["detail"] == "/translate does not take GET"
+        assert wrong_method.headers["Allow"] == "POST"
+        body = {"text": "a", "model": "big"}
+        detail = problem(await client.post("/classify", json=body), 404)["detail"]
+    assert detail == "no model named 'big' can classify here; there are tiny-sentiment"
+
+
+async def test_too_much_is_refused_with_both_sizes(serve: Serve) -> None:
+    async with serve(max_body_bytes=100, max_text_characters=20) as client:
+        body = problem(await client.post("/translate", json={"text": "a" * 200}), 413)
+        text = problem(await client.post("/translate", json={"text": ["a", "b" * 21]}), 413)
+    assert body["detail"] == "the body announces 211 bytes, the limit is 100"
+    assert text["detail"] == "a text has 21 characters, the limit is 20"
+
+
+async def test_a_deadline_that_passed_is_a_gateway_timeout(serve: Serve) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the dog", "timeout_s": 1e-9})
+    assert "the deadline passed" in problem(response, 504)["detail"]
+
+
+async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> None:
+    async with serve() as client:
+        translator, classifier = (await client.get("/models")).json()["models"]
+    assert translator == {
+        "name": "tiny-en-fr",
+        "task": "translation",
+        "directions": [{"source": "en", "target": "fr"}],
+        "labels": [],
+        "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
+        "precision": "fp32",
+        "provider": "cpu",
+        "decoding": {"beam_size": 1, "length_penalty": 1.0},
+        "evaluation": {"tiny-test": {"bleu": 12.5}},
+    }
+    assert classifier["labels"] == LABELS
+
+
+async def test_draining_is_told_by_readiness_and_by_new_requests(serve: Serve) -> None:
+    async with serve() as client:
+        assert (await client.get("/health/ready")).json() == {"status": "ready"}
+        client._transport.app.state.models.drain()  # type: ignore[attr-defined]
+        not_ready = await client.get("/health/ready")
+        assert problem(not_ready, 503)["detail"] == "tiny-en-fr: draining; tiny-sentiment: draining"
+        refused = await client.post("/translate", json={"text": "a"})
+        assert "is draining" in problem(refused, 503)["detail"]
+        assert int(refused.headers["Retry-After"]) > 0
+        assert (await client.get("/health/live")).json() == {"status": "live"}
+
+
+async def test_requests_are_counted_once_under_their_route(serve: Serve) -> None:
+    async with serve() as client:
+        await client.post("/translate", json={"text": "the dog runs"})
+        await client.post("/translate", json={"text": ""})
+        await client.get("/nowhere/else")
+        response = await client.get("/metrics")
+    lines = response.text.splitlines()
+    assert response.headers["content-type"].startswith("text/plain")
+    assert 'attend_requests_total{route="/translate",status="200"} 1.0' in lines
+    assert 'attend_requests_total{route="/translate",status="422"} 1.0' in lines
+    assert 'attend_requests_total{route="unmatched",status="404"} 1.0' in lines
+    assert 'attend_request_seconds_count{route="/translate"} 2.0' in lines
+    assert 'attend_tokens_total{side="source",task="translation"} 4.0' in lines
+    assert 'attend_model_info{model="tiny-en-fr",precision="fp32",provider="cpu",task="translation"} 1.0' in lines
+
+
+async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
+    async with serve() as client:
+        metrics = (await client.get("/metrics")).text
+    found = {line.split()[2].removeprefix("attend_") for line in metrics.splitlines() if line.startswith("# HELP")}
+    assert found == {
+        "requests_total",
+        "request_seconds",
+        "queue_seconds",
+        "inference_seconds",
+        "waiting",
+        "running",
+        "slots",
+        "tokens_total",
+        "padding_tokens_total",
+        "decode_steps_total",
+        "batch_rows",
+        "cancelled_total",
+        "rejected_total",
+        "model_info",
+    }
+
+
+async def test_the_time_of_a_translation_is_told(serve: Serve) -> None:
+    async with serve() as client:
+        timing = (await client.post("/translate", json={"text": "the dog"})).headers["Server-Timing"]
+    parts = {part.split(";dur=")[0]: float(part.split(";dur=")[1]) for part in timing.split(", ")}
+    assert parts.keys() == {"queue", "tokenize", "encode", "decode"}
+    assert parts["tokenize"] > 0
+    assert parts["encode"] > 0
+    assert parts["decode"] > 0
+
+
+async def test_the_index_points_to_the_documentation(serve: Serve) -> None:
+    async with serve() as client:
+        index = (await client.get("/")).json()
+        assert (await client.get(index["docs"])).status_code == 200
+        assert (await client.get(index["models"])).status_code == 200
+
+
+async def test_the_description_tells_every_error_and_its_media_type(serve: Serve) -> None:
+    async with serve(api_keys="k", rate_limit="9/second") as client:
+        document = (await client.get("/openapi.json")).json()
+    responses = document["paths"]["/translate"]["post"]["responses"]
+    errors = ["400", "401", "403", "404", "413", "415", "422", "429", "500", "503", "504"]
+    assert sorted(responses) == ["200", *errors]
+    for status in errors:
+        schema = {"$ref": "#/components/schemas/Problem"}
+        assert responses[status]["content"] == {"application/problem+json": {"schema": schema}}
+    assert document["paths"]["/translate"]["post"]["security"] == [{"HTTPBearer": []}]
+    assert "503" in document["paths"]["/health/ready"]["get"]["responses"]
+    text = document["components"]["schemas"]["TranslateRequest"]["properties"]["text"]
+    assert [option["type"] for option in text["anyOf"]] == ["string", "array"]
+    assert document["components"]["schemas"]["TranslateRequest"]["additionalProperties"] is False
+    assert "HTTPValidationError" not in json.dumps(document)

@@ -1,0 +1,159 @@
+"""The middleware alone, around small ASGI applications."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import ClientGone, TooLarge
+from service.metrics import Metrics
+from service.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
+
+pytestmark = pytest.mark.anyio
+
+
+async def say_ok(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def call(app: ASGIApp, messages: Iterable[Message] = (), **scope: Any) -> list[Message]:
+    """Run an application on a POST whose messages are those, and then nothing more comes."""
+    incoming = iter(messages)
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        for message in incoming:
+            return message
+        await asyncio.Event().wait()
+        raise AssertionError("unreachable")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await app({"type": "http", "method": "POST", "path": "/", "headers": [], **scope}, receive, send)
+    return sent
+
+
+def bookkeeping_client(app: ASGIApp, metrics: Metrics) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(Bookkeeping(app, metrics))
+    return httpx.AsyncClient(transport=transport, base_url="http://attend")
+
+
+async def test_a_request_id_is_echoed_or_made_up() -> None:
+    async with bookkeeping_client(say_ok, Metrics()) as client:
+        given = await client.get("/", headers={"X-Request-ID": "abc-1"})
+        made_up = [(await client.get("/")).headers["X-Request-ID"] for _ in range(2)]
+    assert given.headers["X-Request-ID"] == "abc-1"
+    assert made_up[0] != made_up[1]
+
+
+@pytest.mark.parametrize("bad", ["two words", "x" * 129, "é"])
+async def test_a_request_id_that_could_garble_a_log_is_replaced(bad: str) -> None:
+    async with bookkeeping_client(say_ok, Metrics()) as client:
+        response = await client.get("/", headers=[(b"X-Request-ID", bad.encode())])
+    assert response.headers["X-Request-ID"] != bad
+
+
+async def test_a_traceparent_is_echoed_if_it_is_one() -> None:
+    good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with bookkeeping_client(say_ok, Metrics()) as client:
+        assert (await client.get("/", headers={"traceparent": good})).headers["traceparent"] == good
+        assert "traceparent" not in (await client.get("/", headers={"traceparent": "nonsense"})).headers
+
+
+async def test_server_timing_is_on_every_response() -> None:
+    async with bookkeeping_client(say_ok, Metrics()) as client:
+        timing = (await client.get("/")).headers["Server-Timing"]
+    assert timing == "queue;dur=0.00, tokenize;dur=0.00, encode;dur=0.00, decode;dur=0.00"
+
+
+async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("the secret cause")
+
+    metrics = Metrics()
+    async with bookkeeping_client(broken, metrics) as client:
+        response = await client.get("/", headers={"X-Request-ID": "abc-1"})
+    assert response.status_code == 500
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.headers["X-Request-ID"] == response.json()["request_id"] == "abc-1"
+    assert "secret" not in response.text
+    assert "the secret cause" in caplog.text
+    assert "abc-1" in caplog.text
+    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "500"}) == 1
+
+
+async def test_a_client_that_leaves_cancels_the_work() -> None:
+    cancelled = asyncio.Event()
+
+    async def work_for_ever(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    messages: list[Message] = [{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}]
+    with pytest.raises(ClientGone):
+        await call(CancelOnDisconnect(work_for_ever), messages)
+    assert cancelled.is_set()
+
+
+async def test_a_client_that_stays_gets_its_answer() -> None:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        await say_ok(scope, receive, send)
+
+    body: list[Message] = [
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.request", "body": b"}"},
+    ]
+    assert (await call(CancelOnDisconnect(answer), body))[0]["status"] == 200
+
+
+async def test_an_error_of_the_work_is_not_swallowed() -> None:
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("cause")
+
+    with pytest.raises(RuntimeError, match="cause"):
+        await call(CancelOnDisconnect(broken))
+
+
+async def test_a_client_that_left_is_counted_as_499_and_sent_nothing() -> None:
+    async def left(scope: Scope, receive: Receive, send: Send) -> None:
+        raise ClientGone("gone")
+
+    metrics = Metrics()
+    assert await call(Bookkeeping(left, metrics)) == []
+    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "499"}) == 1
+
+
+async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
+    await Request(scope, receive).body()
+
+
+async def test_a_body_that_announces_too_much_is_refused_unread() -> None:
+    with pytest.raises(TooLarge, match="the body announces 11 bytes, the limit is 10"):
+        await call(BodyLimit(read_body, 10), headers=[(b"content-length", b"11")])
+
+
+async def test_a_body_is_refused_as_soon_as_it_is_over_the_limit() -> None:
+    chunks = [{"type": "http.request", "body": b"1234", "more_body": True}] * 3
+    with pytest.raises(TooLarge, match="the body has at least 12 bytes, the limit is 10"):
+        await call(BodyLimit(read_body, 10), chunks)
+
+
+async def test_a_body_at_the_limit_is_read() -> None:
+    await call(BodyLimit(read_body, 10), [{"type": "http.request", "body": b"1234567890"}])
+
+
+async def test_a_client_that_leaves_while_sending_is_gone() -> None:
+    with pytest.raises(ClientGone):
+        await call(CancelOnDisconnect(read_body), [{"type": "http.disconnect"}])

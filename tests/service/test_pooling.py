@@ -1,0 +1,38 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.pooling import Reading, probabilities, windows
+
+
+@given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))
+def test_windows_are_the_text_in_the_fewest_pieces_of_nearly_equal_length(token_ids: list[int], limit: int) -> None:
+    pieces = windows(token_ids, limit)
+    lengths = [len(piece) for piece in pieces]
+    assert [token_id for piece in pieces for token_id in piece] == token_ids
+    assert max(lengths) <= limit
+    assert len(pieces) == -(-len(token_ids) // limit)
+    assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize("limit", [1, 4, 7, 100])
+def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int) -> None:
+    per_token = np.random.default_rng(0).standard_normal((23, 3)).astype(np.float32)
+
+    def pool(x: Any) -> Any:
+        return x.mean(0) if pooling == "mean" else x.max(0)
+
+    pieces = windows(list(range(23)), limit)
+    readings = [Reading(pool(per_token[piece])) for piece in pieces]
+    expected = np.exp(pool(per_token)) / np.exp(pool(per_token)).sum()
+    found = probabilities(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_probabilities_of_huge_logits_are_finite() -> None:
+    found = probabilities([Reading(np.array([1e4, -1e4, 0], np.float32))], [5], "max")
+    np.testing.assert_allclose(found, [1, 0, 0])

@@ -1,0 +1,174 @@
+"""The service's promises as a client sees them: the whole application around decoder rows that the test drives.
+
+That neighbours never change an answer is shown with real graphs, in test_runner.py and test_http.py.
+"""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from starlette.types import Message
+
+from service.artifact import Artifact
+from service.decoding import GreedyDecoding, Hypothesis
+from service.engine import Engine
+from service.errors import InferenceFailed
+from service.metrics import EngineMetrics, Metrics
+from service.registry import Models
+from service.scheduler import Scheduler, Sequence
+from service.tokenization import Tokenizer
+from service.translation import Translator
+from tests.service.conftest import Serve
+from tests.service.fakes import PATIENCE_S
+from tests.service.test_http import problem
+from tests.service.tiny_artifacts import BOS, EOS
+
+pytestmark = pytest.mark.anyio
+
+ENDLESS, SHORT = "the dog", "a cat"
+
+
+class GatedRows:
+    """Rows that never end where the source is ENDLESS, and end at once otherwise. Each step waits while held."""
+
+    def __init__(self, endless: list[int]) -> None:
+        self._endless = endless
+        self._sources: dict[int, list[int]] = {}
+        self.gate = threading.Event()
+        self.gate.set()
+        self.stepping = threading.Semaphore(0)
+        self.rows_of_steps: list[int] = []
+        self.error: BaseException | None = None
+
+    def encode(self, first_slot: int, sources: list[list[int]]) -> None:
+        self._sources.update(enumerate(sources, start=first_slot))
+
+    def step(self, token_ids: NDArray[Any], _positions: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        self.stepping.release()
+        assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
+        if self.error is not None:
+            raise self.error
+        self.rows_of_steps.append(len(token_ids))
+        chosen = [5 if self._sources[slot] == self._endless else EOS for slot in range(len(token_ids))]
+        return np.array(chosen), np.zeros(len(token_ids), np.float32)
+
+    def move(self, source_slot: int, target_slot: int) -> None:
+        self._sources[target_slot] = self._sources[source_slot]
+
+    async def await_step(self) -> None:
+        assert await asyncio.to_thread(self.stepping.acquire, timeout=PATIENCE_S), "no step came"
+
+
+class Bench:
+    """One translator on gated rows."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
+        self.rows = GatedRows(*tokenizer.encode([ENDLESS]))
+        self.metrics = Metrics()
+        self.engine = Engine(
+            "gated",
+            GreedyDecoding(self.rows, BOS, EOS),
+            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
+            EngineMetrics(self.metrics, "translation"),
+            probe_interval_s=3600,
+        )
+        manifest = artifact.manifest.model_copy(
+            update={"limits": artifact.manifest.limits.model_copy(update={"max_target_tokens": 10**9})}
+        )
+        self.models = Models([Translator(manifest, "cpu", tokenizer, self.engine)], [])
+
+    def hold(self) -> None:
+        """Stop at the next step."""
+        while self.rows.stepping.acquire(blocking=False):
+            pass
+        self.rows.gate.clear()
+
+
+@pytest.fixture
+def bench(translator_artifact: Artifact) -> Bench:
+    return Bench(translator_artifact)
+
+
+async def test_a_failed_batch_is_a_named_error_for_every_member_and_the_next_request_succeeds(
+    serve: Serve, bench: Bench
+) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        bench.hold()
+        first = asyncio.ensure_future(client.post("/translate", json={"text": ENDLESS}))
+        await bench.rows.await_step()
+        second = bench.engine.submit([Sequence([5, EOS], Hypothesis(9))], bench.engine.clock() + PATIENCE_S)
+        bench.rows.error = MemoryError("the secret cause")
+        bench.rows.gate.set()
+        detail = problem(await first, 500)["detail"]
+        assert detail == "a forward pass of gated failed (MemoryError); the log has the reason"
+        with pytest.raises(InferenceFailed):
+            second.result(PATIENCE_S)
+        not_ready = problem(await client.get("/health/ready"), 503)
+        assert not_ready["detail"] == "tiny-en-fr: the last forward pass failed (MemoryError)"
+        bench.rows.error = None
+        assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+async def test_a_client_that_left_frees_its_rows_within_one_step(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        bench.hold()
+        app = client._transport.app  # type: ignore[attr-defined]
+        messages: list[Message] = []
+
+        async def receive() -> Message:
+            if not messages:
+                messages.append({"type": "http.request", "body": json.dumps({"text": [ENDLESS, ENDLESS]}).encode()})
+                return messages[0]
+            await bench.rows.await_step()  # the client leaves in the middle of its first step
+            return {"type": "http.disconnect"}
+
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/translate", "headers": headers, "query_string": b""}
+        await app(scope, receive, messages.append)
+        bench.rows.gate.set()
+        assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
+        metrics = (await client.get("/metrics")).text.splitlines()
+    assert len(messages) == 1, "nothing is sent to nobody"
+    assert bench.rows.rows_of_steps == [1, 2, 1]  # the warm-up, the step that was running, the next request alone
+    assert 'attend_cancelled_total{reason="client_gone",task="translation"} 1.0' in metrics
+    assert 'attend_requests_total{route="/translate",status="499"} 1.0' in metrics
+    assert 'attend_running{task="translation"} 0.0' in metrics
+
+
+async def test_a_passed_deadline_frees_its_rows_while_others_go_on(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        problem(await client.post("/translate", json={"text": ENDLESS, "timeout_s": 0.05}), 504)
+        assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
+        assert not bench.engine.scheduler.running
+
+
+async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        bench.hold()
+        running = asyncio.ensure_future(client.post("/translate", json={"text": [SHORT, SHORT]}))
+        await bench.rows.await_step()
+        waiting = bench.engine.submit([Sequence([5, EOS], Hypothesis(9))], bench.engine.clock() + PATIENCE_S)
+        refused = await client.post("/translate", json={"text": SHORT})
+        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences wait, the limit is 1"
+        assert refused.headers["Retry-After"] == "1"
+        bench.rows.gate.set()
+        assert (await running).status_code == 200
+        assert waiting.result(PATIENCE_S).outputs[0].finish_reason == "eos"
+
+
+async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve: Serve, bench: Bench) -> None:
+    class Death(BaseException):
+        """Not an Exception: nothing in the loop may catch it."""
+
+    async with serve(bench.models, bench.metrics) as client:
+        bench.rows.error = Death()
+        assert "died" in problem(await client.post("/translate", json={"text": SHORT}), 503)["detail"]
+        assert problem(await client.get("/health/ready"), 503)["detail"] == "tiny-en-fr: the worker thread has ended"
+        assert "is broken" in problem(await client.post("/translate", json={"text": SHORT}), 503)["detail"]
+        assert (await client.get("/health/live")).status_code == 200

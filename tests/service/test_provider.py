@@ -1,0 +1,82 @@
+from pathlib import Path
+
+import onnxruntime
+import pytest
+
+from service.errors import ProviderUnavailable, StartRefused
+from service.runner import provider
+from service.runner.copy_graph import COPY_GRAPH
+from service.runner.provider import Provider, choose_provider, usable_cores
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine without one: listed, but sessions fall back to the CPU."""
+    monkeypatch.setattr(Provider, "_providers", lambda self: ["CPUExecutionProvider"])
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with one, where a session tells that it uses it."""
+
+    class Session:
+        def get_providers(self) -> list[str]:
+            return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(Provider, "session", lambda self, graph: Session())
+
+
+def test_auto_is_the_cpu_where_cuda_is_listed_but_cannot_be_used(no_gpu: None) -> None:
+    assert choose_provider("auto", threads=3) == Provider("cpu", threads=3)
+
+
+def test_auto_is_cuda_where_it_can_be_used(gpu: None) -> None:
+    assert choose_provider("auto", threads=3) == Provider("cuda", threads=3)
+
+
+def test_cpu_is_the_cpu_even_where_cuda_can_be_used(gpu: None) -> None:
+    assert choose_provider("cpu", threads=3).name == "cpu"
+
+
+def test_cuda_is_refused_with_the_reason_where_it_cannot_be_used(no_gpu: None) -> None:
+    with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but CUDA cannot be used here: "):
+        choose_provider("cuda", threads=None)
+
+
+def test_cuda_is_refused_by_a_build_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(ProviderUnavailable, match="has no CUDA provider"):
+        choose_provider("cuda", threads=None)
+
+
+def test_choosing_prints_nothing(no_gpu: None, capfd: pytest.CaptureFixture[str]) -> None:
+    choose_provider("auto", threads=None)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_on_cuda_rows_are_padded_to_a_power_of_two_within_the_slots() -> None:
+    cuda = Provider("cuda", threads=1)
+    assert [cuda.padded_rows(rows, slots=24) for rows in (1, 2, 3, 5, 16, 17, 24)] == [1, 2, 4, 8, 16, 24, 24]
+    assert Provider("cpu", threads=1).padded_rows(5, slots=24) == 5
+
+
+def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.onnx"
+    path.write_bytes(b"not a graph")
+    with pytest.raises(StartRefused, match=r"encoder\.onnx: ONNX Runtime .* cannot load it: "):
+        Provider("cpu", threads=1).session(path)
+
+
+def test_a_session_has_the_threads_of_its_provider_and_does_not_spin() -> None:
+    options = Provider("cpu", threads=3).session(COPY_GRAPH).get_session_options()
+    assert options.intra_op_num_threads == 3
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(float("inf"), 2), (1.5, 1), (0.5, 1), (64.0, 2)])
+def test_cores_are_physical_and_within_the_cpu_quota(monkeypatch: pytest.MonkeyPatch, quota: float, cores: int) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    monkeypatch.setattr(provider, "_core_of", lambda cpu: ("0", str(cpu // 2)))  # two threads per core
+    monkeypatch.setattr(provider, "_cpu_quota", lambda: quota)
+    assert usable_cores() == cores

@@ -1,0 +1,86 @@
+import pytest
+
+from service.errors import NotAcceptable, UnknownModel
+from service.loading import load_models
+from service.metrics import Metrics
+from service.registry import Models
+from service.settings import Settings
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+
+
+@pytest.fixture(scope="module")
+def models(
+    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
+) -> Models:
+    """Two translators, of which one serves two directions, and two classifiers; none is started."""
+    root = tmp_path_factory.mktemp("several")
+    both = [{"source": "en", "target": "de"}, {"source": "de", "target": "en"}]
+    tiny_translator.save(root / "a", name="en-de-en", directions=both)
+    tiny_translator.save(root / "b", name="en-fr")
+    tiny_classifier.save(root / "c", name="reviews")
+    tiny_classifier.save(root / "d", name="tweets")
+    return load_models(Settings(artifacts=root, provider="cpu", threads=1), Metrics())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "direction"),
+    [
+        ((None, "en", "fr"), "en-fr", ("en", "fr")),
+        ((None, None, "fr"), "en-fr", ("en", "fr")),
+        (("en-fr", None, None), "en-fr", ("en", "fr")),
+        ((None, "de", None), "en-de-en", ("de", "en")),
+        (("en-de-en", "en", None), "en-de-en", ("en", "de")),
+    ],
+)
+def test_what_is_said_is_enough_where_one_fits(
+    models: Models, wanted: tuple[str | None, ...], name: str, direction: tuple[str, str]
+) -> None:
+    translator, found = models.translator(*wanted)
+    assert translator.manifest.name == name
+    assert (found.source, found.target) == direction
+
+
+def test_several_that_fit_are_named(models: Models) -> None:
+    with pytest.raises(NotAcceptable, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"):
+        models.translator(None, "en", None)
+
+
+def test_an_unknown_language_names_those_available(models: Models) -> None:
+    with pytest.raises(
+        NotAcceptable, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
+    ):
+        models.translator(None, "xx", None)
+
+
+def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
+    with pytest.raises(NotAcceptable, match=r"from any language to de; there are en-fr \(en-fr\)$"):
+        models.translator("en-fr", None, "de")
+
+
+def test_an_unknown_model_names_those_that_can(models: Models) -> None:
+    with pytest.raises(UnknownModel, match="no model named 'reviews' can translate here; there are en-de-en, en-fr"):
+        models.translator("reviews", None, None)
+    with pytest.raises(UnknownModel, match="no model named 'en-fr' can classify here; there are reviews, tweets"):
+        models.classifier("en-fr")
+
+
+def test_a_classifier_is_named_or_the_only_one(models: Models) -> None:
+    assert models.classifier("tweets").manifest.name == "tweets"
+    with pytest.raises(NotAcceptable, match="name one: reviews, tweets"):
+        models.classifier(None)
+    assert Models([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
+
+
+def test_without_any_model_for_a_task_the_answer_says_so(models: Models) -> None:
+    with pytest.raises(UnknownModel, match="no model can classify here; there are none"):
+        Models(models.translators, []).classifier(None)
+
+
+def test_readiness_names_every_model_that_is_not(models: Models) -> None:
+    reason = models.unready_reason() or ""
+    assert [part.split(": ") for part in reason.split("; ")] == [
+        ["en-de-en", "starting"],
+        ["en-fr", "starting"],
+        ["reviews", "starting"],
+        ["tweets", "starting"],
+    ]

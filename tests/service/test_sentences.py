@@ -1,0 +1,91 @@
+# ruff: noqa: RUF001  Punctuation of several scripts is what is tested.
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.sentences import Span, halves, join, sentence_spans, stripped
+
+TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
+
+
+def sentences(text: str, language: str = "en") -> list[str]:
+    return [span.of(text) for span in sentence_spans(text, language)]
+
+
+def test_sentences_are_split_without_the_white_space_around_them() -> None:
+    assert sentences("  Mr. Smith ran.  Did he?\tYes! ") == ["Mr. Smith ran.", "Did he?", "Yes!"]
+
+
+def test_a_line_break_ends_a_sentence() -> None:
+    assert sentences("- one\n- two\r\n\r\nthree") == ["- one", "- two", "three"]
+
+
+def test_white_space_only_has_no_sentences() -> None:
+    assert sentences(" \n\t \r\n") == []
+
+
+def test_sentences_are_split_where_no_space_is_written() -> None:
+    assert sentences("你好。再见！", "zh") == ["你好。", "再见！"]
+
+
+@given(TEXTS, st.sampled_from(["en", "fr", "de", "ru", "ja", "xx"]))
+def test_joining_the_sentences_themselves_gives_the_text_back(text: str, language: str) -> None:
+    spans = sentence_spans(text, language)
+    joined, places = join(text, spans, [span.of(text) for span in spans], language, language)
+    assert joined == text
+    assert places == spans
+
+
+@given(TEXTS, st.sampled_from(["en", "ja"]))
+def test_between_sentences_there_is_nothing_but_white_space(text: str, language: str) -> None:
+    rest = list(text)
+    for span in sentence_spans(text, language):
+        assert stripped(text, span) == span
+        rest[span.start : span.end] = [""] * (span.end - span.start)
+    assert "".join(rest).strip() == ""
+
+
+@given(TEXTS, st.lists(st.text(max_size=5), min_size=100, max_size=100))
+def test_the_target_spans_are_where_the_targets_stand(text: str, targets: list[str]) -> None:
+    spans = sentence_spans(text, "en")[:100]
+    joined, places = join(text, spans, targets[: len(spans)], "en", "fr")
+    assert [place.of(joined) for place in places] == targets[: len(spans)]
+
+
+def test_a_space_is_put_in_where_only_the_target_language_writes_one() -> None:
+    text = "你好。再见！\n好。"
+    spans = sentence_spans(text, "zh")
+    assert join(text, spans, ["Hello.", "Bye!", "Good."], "zh", "en")[0] == "Hello. Bye!\nGood."
+    assert join(text, spans, ["は。", "で！", "い。"], "zh", "ja")[0] == "は。で！\nい。"
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "right"),
+    [
+        ("one two three, four five six", "one two three,", "four five six"),
+        ("a, two three four five six", "a, two three", "four five six"),  # the clause ends too near to the start
+        ("one two", "one", "two"),
+        ("abcdef", "abc", "def"),
+        ("你好你好、再见再见", "你好你好、", "再见再见"),
+        ("ab", "a", "b"),
+    ],
+)
+def test_a_long_sentence_is_halved_at_a_clause_or_a_word_or_a_character(text: str, left: str, right: str) -> None:
+    parts = halves(text, Span(0, len(text)))
+    assert parts is not None
+    assert [part.of(text) for part in parts] == [left, right]
+
+
+@given(TEXTS)
+def test_halves_are_shorter_and_lose_nothing_but_white_space(text: str) -> None:
+    span = stripped(text, Span(0, len(text)))
+    if span is None:
+        return
+    parts = halves(text, span)
+    if parts is None:
+        assert span.end - span.start == 1
+        return
+    left, right = parts
+    assert span.start == left.start < left.end <= right.start < right.end == span.end
+    assert text[left.end : right.start].strip() == ""

@@ -1,0 +1,41 @@
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+
+def test_every_setting_is_described() -> None:
+    undescribed = [name for name, field in Settings.model_fields.items() if not field.description]
+    assert undescribed == []
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTEND_PORT", "9000")
+    monkeypatch.setenv("ATTEND_API_KEYS", "one, two,,")
+    monkeypatch.setenv("ATTEND_RATE_LIMIT", "60/minute")
+    settings = Settings()
+    assert settings.port == 9000
+    assert {key.get_secret_value() for key in settings.api_keys} == {"one", "two"}
+    assert settings.rate_limit == "60/minute"
+
+
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTEND_THREADS", "")
+    monkeypatch.setenv("ATTEND_RATE_LIMIT", "")
+    assert Settings().threads is None
+    assert Settings().rate_limit is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PORT", "http"), ("PROVIDER", "tpu"), ("SLOTS", "0"), ("RATE_LIMIT", "often")]
+)
+def test_a_setting_that_makes_no_sense_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"ATTEND_{name}", value)
+    with pytest.raises(ValidationError, match=name.lower()):
+        Settings()
+
+
+def test_keys_are_not_shown() -> None:
+    assert "secret" not in repr(Settings(api_keys="secret"))

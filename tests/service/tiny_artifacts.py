@@ -1,0 +1,306 @@
+"""Hand-made artifacts: real graphs of the artifact contract with random weights, all dimensions different.
+
+`TinyTranslator.translate` and `TinyClassifier.logits` are oracles: the same models in numpy, one text at a time,
+without caches, padding or batches.
+
+Legend: B batch, S source, T target, R decoder rows, L cache length, H heads, D head_dim, E = H * D, V vocabulary,
+C labels.
+"""
+
+import hashlib
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+Array = NDArray[Any]
+Weights = dict[str, Array]
+
+H, D, E = 3, 8, 24
+N_LAYERS = 2
+WORDS = [*"a the dog cat man horse runs sees rides red old on in beach field".split(), *".,!?"]  # noqa: SIM905
+SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
+PAD, UNK, BOS, EOS = range(4)
+V = len(SPECIAL) + len(WORDS)
+LABELS = ["negative", "neutral", "positive"]
+C = len(LABELS)
+WINDOW = 7
+MAX_SOURCE_TOKENS = 40
+MAX_TARGET_TOKENS = 70
+
+
+class TinyTranslator:
+    """One encoder layer and two decoder layers of attention without feed-forward."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+
+        def normal(*shape: int) -> Array:
+            values: Array = (rng.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+            return values
+
+        names = [f"encoder.{part}" for part in "qkv"]
+        names += [
+            f"{i}.{attention}.{part}" for i in range(N_LAYERS) for attention in ("self", "cross") for part in "qkv"
+        ]
+        self.weights: Weights = {name: normal(E, E) for name in names}
+        self.weights["embedding"] = 6 * normal(V, E)
+        self.weights["positions_table"] = 3 * normal(MAX_TARGET_TOKENS, E)
+        self.weights["vocabulary"] = 2 * normal(E, V)
+        self.weights["vocabulary"][:, [PAD, UNK, BOS]] = 0
+        self.weights["vocabulary"][:, EOS] *= 1.6  # so that both ways of finishing occur
+
+    def translate(self, source_ids: list[int], max_target_tokens: int) -> tuple[list[int], float]:
+        """Greedy target and the sum of its log-probabilities, every step computed from nothing."""
+        w = self.weights
+        x = w["embedding"][source_ids]  # (S, E)
+        memory = x + attend(x @ w["encoder.q"], x @ w["encoder.k"], x @ w["encoder.v"])
+        target: list[int] = []
+        total = 0.0
+        while EOS not in target and len(target) < max_target_tokens:
+            inputs = [BOS, *target]
+            y = w["embedding"][inputs] + w["positions_table"][: len(inputs)]  # (T, E)
+            causal = np.tril(np.ones((len(inputs), len(inputs)), bool))
+            for i in range(N_LAYERS):
+                y = y + attend(y @ w[f"{i}.self.q"], y @ w[f"{i}.self.k"], y @ w[f"{i}.self.v"], causal)
+                y = y + attend(y @ w[f"{i}.cross.q"], memory @ w[f"{i}.cross.k"], memory @ w[f"{i}.cross.v"])
+            log_probs = log_softmax(y[-1] @ w["vocabulary"])
+            target.append(int(log_probs.argmax()))
+            total += float(log_probs.max())
+        return target, total
+
+    def save(self, directory: Path, name: str = "tiny-en-fr", **changes: Any) -> Path:
+        """Write the artifact; `changes` replace parts of its manifest."""
+        directory.mkdir(parents=True)
+        onnx.save(self.encoder(), directory / "encoder.onnx")
+        onnx.save(self.decoder_step(), directory / "decoder_step.onnx")
+        tokenizer(end_of_sequence=True).save(str(directory / "tokenizer.json"))
+        parts = {
+            "name": name,
+            "task": "translation",
+            "directions": [{"source": "en", "target": "fr"}],
+            "labels": [],
+            "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
+            "pooling": None,
+            "decoding": {"beam_size": 1, "length_penalty": 1.0},
+            "evaluation": {"tiny-test": {"bleu": 12.5}},
+        }
+        return write_manifest(directory, n_decoder_layers=N_LAYERS, **{**parts, **changes})
+
+    def encoder(self) -> onnx.ModelProto:
+        graph = Graph(self.weights)
+        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
+        graph.inputs("source_lengths", TensorProto.INT64, ["B"])
+        x = graph.node("Gather", "embedding", "input_ids")
+        q, k, v = (graph.heads(x, f"encoder.{part}") for part in "qkv")
+        memory = graph.node("Add", x, graph.attention(q, k, v, "source_lengths"))
+        for i in range(N_LAYERS):
+            for part in ("key", "value"):
+                keys = graph.heads(memory, f"{i}.cross.{part[0]}")
+                graph.outputs(f"present.{i}.encoder.{part}", keys, TensorProto.FLOAT, ["B", H, "S", D])
+        return graph.model()
+
+    def decoder_step(self) -> onnx.ModelProto:
+        graph = Graph(self.weights)
+        graph.inputs("input_ids", TensorProto.INT64, ["R", 1])
+        for name in ("positions", "source_lengths"):
+            graph.inputs(name, TensorProto.INT64, ["R"])
+        graph.inputs("k", TensorProto.INT64, [1])
+        n_valid = graph.node("Add", "positions", graph.constant(np.array([1])))
+        position = graph.node(
+            "Unsqueeze", graph.node("Gather", "positions_table", "positions"), graph.constant(np.array([1]))
+        )
+        y = graph.node("Add", graph.node("Gather", "embedding", "input_ids"), position)
+        for i in range(N_LAYERS):
+            past = {}
+            for attention, length in (("decoder", "L"), ("encoder", "S")):
+                for part in ("key", "value"):
+                    name = f"past_key_values.{i}.{attention}.{part}"
+                    past[attention, part] = graph.inputs(name, TensorProto.FLOAT, ["R", H, length, D])
+            key_and_value = []
+            for part in ("key", "value"):
+                update = graph.heads(y, f"{i}.self.{part[0]}")
+                written = graph.node("TensorScatter", past["decoder", part], update, "positions", axis=2)
+                name = f"present.{i}.decoder.{part}"
+                key_and_value.append(graph.outputs(name, written, TensorProto.FLOAT, ["R", H, "L", D]))
+            key, value = key_and_value
+            y = graph.node("Add", y, graph.attention(graph.heads(y, f"{i}.self.q"), key, value, n_valid))
+            cross = graph.attention(
+                graph.heads(y, f"{i}.cross.q"), past["encoder", "key"], past["encoder", "value"], "source_lengths"
+            )
+            y = graph.node("Add", y, cross)
+        logits = graph.node("Squeeze", graph.node("MatMul", y, "vocabulary"), graph.constant(np.array([1])))
+        log_probs, token_ids = graph.nodes("TopK", 2, graph.node("LogSoftmax", logits, axis=-1), "k")
+        graph.outputs("token_ids", token_ids, TensorProto.INT64, ["R", "K"])
+        graph.outputs("log_probs", log_probs, TensorProto.FLOAT, ["R", "K"])
+        return graph.model()
+
+
+class TinyClassifier:
+    """A bag of words: per-token logits, pooled."""
+
+    def __init__(self, seed: int, pooling: str) -> None:
+        self.weights: Weights = {
+            "token_logits_table": np.random.default_rng(seed).standard_normal((V, C)).astype(np.float32)
+        }
+        self.pooling = pooling
+
+    def logits(self, token_ids: list[int]) -> Array:
+        """Of a text of any length, read at once."""
+        per_token = self.weights["token_logits_table"][token_ids]  # (S, C)
+        pooled: Array = per_token.mean(0) if self.pooling == "mean" else per_token.max(0)
+        return pooled
+
+    def save(self, directory: Path, name: str = "tiny-sentiment", **changes: Any) -> Path:
+        """Write the artifact; `changes` replace parts of its manifest."""
+        directory.mkdir(parents=True)
+        onnx.save(self.classifier(), directory / "classifier.onnx")
+        tokenizer(end_of_sequence=False).save(str(directory / "tokenizer.json"))
+        parts = {
+            "name": name,
+            "task": "classification",
+            "directions": [],
+            "labels": LABELS,
+            "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
+            "pooling": self.pooling,
+            "decoding": None,
+            "evaluation": {"tiny-test": {"accuracy": 0.5}},
+        }
+        return write_manifest(directory, n_decoder_layers=0, **{**parts, **changes})
+
+    def classifier(self) -> onnx.ModelProto:
+        graph = Graph(self.weights)
+        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
+        graph.inputs("lengths", TensorProto.INT64, ["B"])
+        per_token = graph.node("Gather", "token_logits_table", "input_ids")
+        S = graph.node("Gather", graph.node("Shape", "input_ids"), graph.constant(np.array(1)))
+        places = graph.node("Range", graph.constant(np.array(0)), S, graph.constant(np.array(1)))
+        column, last = graph.constant(np.array([1])), graph.constant(np.array([2]))
+        lengths = graph.node("Unsqueeze", "lengths", column)
+        valid = graph.node("Unsqueeze", graph.node("Less", places, lengths), last)  # (B, S, 1)
+        zero, low = graph.constant(np.zeros(1, np.float32)), graph.constant(np.full(1, -1e9, np.float32))
+        masked = graph.node("Where", valid, per_token, zero)
+        masked = graph.outputs("token_logits", masked, TensorProto.FLOAT, ["B", "S", C])
+        if self.pooling == "mean":
+            total = graph.node("ReduceSum", masked, column, keepdims=0)
+            pooled = graph.node("Div", total, graph.node("Cast", lengths, to=TensorProto.FLOAT))
+        else:
+            pooled = graph.node("ReduceMax", graph.node("Where", valid, per_token, low), column, keepdims=0)
+        graph.outputs("logits", pooled, TensorProto.FLOAT, ["B", C])
+        return graph.model()
+
+
+class Graph:
+    """An ONNX graph in the making; weights become initializers when they are first used."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._inputs: list[onnx.ValueInfoProto] = []
+        self._outputs: list[onnx.ValueInfoProto] = []
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: dict[str, onnx.TensorProto] = {}
+        self._fresh = (f"value_{i}" for i in itertools.count())
+
+    def inputs(self, name: str, element: int, shape: list[Any]) -> str:
+        self._inputs.append(helper.make_tensor_value_info(name, element, shape))
+        return name
+
+    def outputs(self, name: str, value: str, element: int, shape: list[Any]) -> str:
+        """Give a value the name of an output. An Identity node would do, but would keep caches from being in place."""
+        for node in self._nodes:
+            node.input[:] = [name if used == value else used for used in node.input]
+            node.output[:] = [name if made == value else made for made in node.output]
+        self._outputs.append(helper.make_tensor_value_info(name, element, shape))
+        return name
+
+    def node(self, operator: str, *arguments: str, **attributes: Any) -> str:
+        return self.nodes(operator, 1, *arguments, **attributes)[0]
+
+    def nodes(self, operator: str, n_results: int, *arguments: str, **attributes: Any) -> list[str]:
+        for name in self._weights.keys() & set(arguments):
+            self._initializers[name] = numpy_helper.from_array(self._weights[name], name)
+        results = [next(self._fresh) for _ in range(n_results)]
+        self._nodes.append(helper.make_node(operator, list(arguments), results, **attributes))
+        return results
+
+    def constant(self, value: NDArray[Any]) -> str:
+        name = next(self._fresh)
+        self._initializers[name] = numpy_helper.from_array(value, name)
+        return name
+
+    def heads(self, x: str, weight: str) -> str:
+        """(B, T, E) projected to (B, H, T, D)."""
+        split = self.node("Reshape", self.node("MatMul", x, weight), self.constant(np.array([0, 0, H, D])))
+        return self.node("Transpose", split, perm=[0, 2, 1, 3])
+
+    def attention(self, query: str, key: str, value: str, n_valid: str) -> str:
+        """Over the first n_valid keys of each row, heads merged: (B, T, E)."""
+        heads = self.node("Attention", query, key, value, "", "", "", n_valid)
+        merged = self.node("Transpose", heads, perm=[0, 2, 1, 3])
+        return self.node("Reshape", merged, self.constant(np.array([0, 0, E])))
+
+    def model(self) -> onnx.ModelProto:
+        graph = helper.make_graph(self._nodes, "tiny", self._inputs, self._outputs, list(self._initializers.values()))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+        onnx.checker.check_model(model)
+        return model
+
+
+def attend(q: Array, k: Array, v: Array, mask: NDArray[np.bool_] | None = None) -> Array:
+    """Soft attention with H heads, merged: (T, E) over (S, E)."""
+    split = [x.reshape(len(x), H, D).transpose(1, 0, 2) for x in (q, k, v)]
+    scores = split[0] @ split[1].transpose(0, 2, 1) / np.sqrt(D)  # (H, T, S)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    context: Array = np.exp(log_softmax(scores)) @ split[2]  # (H, T, D)
+    return context.transpose(1, 0, 2).reshape(len(q), E)
+
+
+def log_softmax(x: Array) -> Array:
+    shifted = x - x.max(-1, keepdims=True)
+    normalized: Array = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return normalized
+
+
+def tokenizer(end_of_sequence: bool) -> Tokenizer:
+    """One token per word or punctuation mark."""
+    tokens = {token: i for i, token in enumerate([*SPECIAL, *WORDS])}
+    result = Tokenizer(models.WordLevel(tokens, unk_token="<unk>"))
+    result.pre_tokenizer = pre_tokenizers.Whitespace()
+    result.add_special_tokens(SPECIAL)
+    if end_of_sequence:
+        result.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS)])
+    return result
+
+
+def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path:
+    """manifest.json for the files that are there."""
+    dimensions = {
+        "d_model": E,
+        "n_heads": H,
+        "head_dim": D,
+        "d_ff": 40,
+        "n_encoder_layers": 1,
+        "n_decoder_layers": n_decoder_layers,
+        "vocab_size": V,
+    }
+    manifest = {
+        "format_version": 1,
+        "precision": "fp32",
+        "opset": 24,
+        "dimensions": dimensions,
+        "special_tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "files": {
+            path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
+            for path in sorted(directory.iterdir())
+        },
+        **parts,
+    }
+    (directory / "manifest.json").write_text(json.dumps(manifest, indent=2))
+    return directory
