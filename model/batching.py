@@ -57,6 +57,17 @@ class ReviewBatch:
 
 
 @dataclass(frozen=True)
+class MaskedBatch:
+    ids: Tensor  # (B, S), some of them <unk> in place of what is in targets
+    lengths: Tensor  # (B)
+    targets: Tensor  # (B, S)
+    masked: Tensor  # (B, S), True where a token is to be guessed
+
+
+Batch = TranslationBatch | ReviewBatch | MaskedBatch
+
+
+@dataclass(frozen=True)
 class Pool:
     """Examples of one corpus, and how many of them an epoch draws (None: all)."""
 
@@ -136,8 +147,11 @@ def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator
     return np.stack([np.full_like(indices, number), indices, starts, stops], axis=1)
 
 
-def collate_translations(examples: Sequence[TranslationExample]) -> TranslationBatch:
-    """Pad pairs into one batch, both sides to the longest one's bucket."""
+def collate_translations(
+    examples: Sequence[TranslationExample],
+    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
+) -> TranslationBatch:
+    """Pad pairs into one batch, both sides to the longest one's bucket. Nothing is drawn from the generator."""
     size = bucket(max(len(example) for example in examples))
     source, source_lengths = pad([e.source for e in examples], size)
     target_input, _ = pad([[BOS_ID, *e.target] for e in examples], size)
@@ -149,11 +163,17 @@ def collate_reviews(
     examples: Sequence[ReviewExample], token_dropout: float = 0.0, generator: torch.Generator | None = None
 ) -> ReviewBatch:
     """Pad reviews into one batch; `token_dropout` of the tokens become <unk>."""
-    ids, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
-    if token_dropout > 0:
-        dropped = torch.rand(ids.shape, generator=generator) < token_dropout
-        ids = ids.masked_fill(dropped & (ids != PAD_ID), UNK_ID)
-    return ReviewBatch(ids, lengths, torch.tensor([e.label for e in examples]))
+    batch = collate_masked(examples, token_dropout, generator)
+    return ReviewBatch(batch.ids, batch.lengths, torch.tensor([e.label for e in examples]))
+
+
+def collate_masked(
+    examples: Sequence[ReviewExample], masked: float, generator: torch.Generator | None = None
+) -> MaskedBatch:
+    """Pad texts into one batch, with a share `masked` of the tokens hidden."""
+    targets, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
+    hidden = (torch.rand(targets.shape, generator=generator) < masked) & (targets != PAD_ID)
+    return MaskedBatch(targets.masked_fill(hidden, UNK_ID), lengths, targets, hidden)
 
 
 def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tuple[Tensor, Tensor]:
@@ -165,13 +185,13 @@ def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tu
     return ids, lengths
 
 
-class BatchStream(torch.utils.data.IterableDataset[TranslationBatch | ReviewBatch]):
+class BatchStream(torch.utils.data.IterableDataset[Batch]):
     """`n_batches` of a training run, from batch `start` on."""
 
     def __init__(
         self,
         pools: Sequence[Pool],
-        collate: Callable[..., TranslationBatch | ReviewBatch],
+        collate: Callable[..., Batch],
         batch_tokens: int,
         seed: int,
         start: int,
@@ -181,7 +201,7 @@ class BatchStream(torch.utils.data.IterableDataset[TranslationBatch | ReviewBatc
         self.batch_tokens, self.seed = batch_tokens, seed
         self.start, self.n_batches = start, n_batches
 
-    def __iter__(self) -> Iterator[TranslationBatch | ReviewBatch]:
+    def __iter__(self) -> Iterator[Batch]:
         stream = training_batches(self.pools, self.batch_tokens, self.seed)
         for batch in itertools.islice(stream, self.start, self.start + self.n_batches):
             yield self.collate([self._example(draw) for draw in batch])

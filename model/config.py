@@ -47,6 +47,8 @@ class ClassifierConfig(LayerConfig):
     task: Literal["classification"] = "classification"
     labels: tuple[str, ...] = Field(min_length=2)
     pooling: Literal["max", "mean"] = "max"
+    n_gram_buckets: int = Field(default=0, ge=0)
+    """Hashed pairs of tokens whose own weights are added to the logits (model/ngrams.py); 0 for the encoder alone."""
 
 
 ModelConfig = Annotated[TransformerConfig | ClassifierConfig, Field(discriminator="task")]
@@ -111,6 +113,15 @@ class TrainingConfig(_Strict):
     seed: int = 1
 
 
+class PretrainingConfig(_Strict):
+    """Masked-token pre-training of the encoder, on texts without labels (Devlin et al. 2019)."""
+
+    train: tuple[DataSource, ...] = Field(min_length=1)
+    masked: float = Field(default=0.15, gt=0, lt=1)
+    """Share of the tokens that become <unk> and are to be guessed."""
+    training: TrainingConfig
+
+
 class Config(_Strict):
     """A whole experiment: `python -m model train` needs nothing else."""
 
@@ -118,6 +129,8 @@ class Config(_Strict):
     description: str
     model: ModelConfig
     data: DataConfig
+    pretraining: PretrainingConfig | None = None
+    """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
 
 

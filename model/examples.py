@@ -8,7 +8,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from model.batching import Ids, Pool, ReviewExample, TranslationExample
-from model.config import ClassifierConfig, Config
+from model.config import ClassifierConfig, Config, PretrainingConfig
 from model.data import DataError, Row, load_rows
 from model.tokenizer import train_tokenizer
 
@@ -52,6 +52,25 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
         for source, rows in zip(config.data.train, train_rows, strict=True)
     ]
     return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer
+
+
+def prepare_pretraining(
+    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
+) -> TrainingData:
+    """Texts without labels, cut into consecutive windows; the first hundredth of them is for validation.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    size = config.data.max_tokens
+    windows = [
+        ReviewExample(ids[start : start + size], label=0)
+        for source in pretraining.train
+        for ids in _encode(tokenizer, [row.right for row in load_rows(source, data_dir)])
+        for start in range(0, len(ids), size)
+    ]
+    n_held_out = len(windows) // 100
+    return TrainingData([Pool(windows[n_held_out:])], windows[:n_held_out])
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Examples:

@@ -1,12 +1,15 @@
-"""Training with Lightning: `train` reads config, data, fit, average, save."""
+"""Training with Lightning: `train` reads config, data, pre-training where there is one, fit, average, save."""
 
 import json
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import lightning
+import numpy as np
 import torch
 import torch.nn.functional as F
 from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, RichProgressBar
@@ -17,23 +20,38 @@ from torch.utils.data import DataLoader
 
 from model.attention import MultiHeadAttention
 from model.batching import (
+    Batch,
     BatchStream,
+    MaskedBatch,
     ReviewBatch,
+    ReviewExample,
     TranslationBatch,
     batches_by_length,
+    collate_masked,
     collate_reviews,
     collate_translations,
 )
 from model.checkpoint import TOKENIZER, TRAINING, average_weights, build_model, save_checkpoint
-from model.config import ClassifierConfig, Config
-from model.examples import TrainingData, prepare
+from model.config import ClassifierConfig, Config, PretrainingConfig, TrainingConfig
+from model.examples import TrainingData, prepare, prepare_pretraining
 from model.loss import linear_cross_entropy
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
-Batch = TranslationBatch | ReviewBatch
+VALIDATION_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One optimization: what is trained on, how it becomes batches, and for how long."""
+
+    training: TrainingConfig
+    data: TrainingData
+    collate: Callable[..., Batch]
+    """(examples, generator=...) to a training batch."""
+    collate_validation: Callable[..., Batch]
 
 
 def train(config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: Path) -> None:
@@ -49,21 +67,51 @@ def train(config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: 
     data, tokenizer = prepare(config, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
-    module = TrainingModule(config, data)
-    every = config.training.checkpoint_every_steps
+    model = build_model(config)
+    if isinstance(model, TransformerClassifier) and model.n_grams is not None:
+        reviews = [cast(ReviewExample, review) for review in data.pools[0].examples]
+        model.n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
+    if config.pretraining is not None:
+        stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
+        model.load_state_dict(_optimize(model, stage, run_dir / "pretraining"))
+    weights = _optimize(model, _stage(config, data), run_dir)
+    save_checkpoint(checkpoint_dir, config, weights, tokenizer)
+    (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir), indent=2) + "\n")
+
+
+def _stage(config: Config, data: TrainingData) -> Stage:
+    if isinstance(config.model, ClassifierConfig):
+        dropping = partial(collate_reviews, token_dropout=config.training.token_dropout)
+        return Stage(config.training, data, dropping, collate_reviews)
+    return Stage(config.training, data, collate_translations, collate_translations)
+
+
+def _pretraining_stage(
+    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
+) -> Stage:
+    data = prepare_pretraining(config, pretraining, data_dir, tokenizer)
+    masking = partial(collate_masked, masked=pretraining.masked)
+    fixed = partial(masking, generator=torch.Generator().manual_seed(pretraining.training.seed))
+    return Stage(pretraining.training, data, masking, fixed)
+
+
+def _optimize(model: Transformer | TransformerClassifier, stage: Stage, run_dir: Path) -> dict[str, Tensor]:
+    """Run one stage to its end, from its last checkpoint if it was begun before: the averaged weights."""
+    every = stage.training.checkpoint_every_steps
+    steps_dir = run_dir / "steps"
     checkpoints = ModelCheckpoint(
-        run_dir / "steps",
+        steps_dir,
         filename="{step:07d}",
         monitor="step",
         mode="max",
-        save_top_k=config.training.average_checkpoints,
+        save_top_k=stage.training.average_checkpoints,
         save_last=True,
         every_n_train_steps=every,
         enable_version_counter=False,
     )
     trainer = lightning.Trainer(
-        max_steps=config.training.max_steps,
-        precision=config.training.precision,
+        max_steps=stage.training.max_steps,
+        precision=stage.training.precision,
         val_check_interval=every,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
@@ -72,24 +120,26 @@ def train(config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: 
         callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
         use_distributed_sampler=False,
     )
-    last = run_dir / "steps" / "last.ckpt"
-    trainer.fit(module, ckpt_path=last if last.is_file() else None, weights_only=False)
-    finish(config, tokenizer, run_dir, checkpoint_dir)
+    last = steps_dir / "last.ckpt"
+    trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
+    return average_weights(_last_steps(run_dir, stage.training), "model.")
 
 
-def finish(config: Config, tokenizer: Tokenizer, run_dir: Path, checkpoint_dir: Path) -> None:
-    """Average the last checkpoints of a run into a checkpoint directory."""
-    steps = sorted((run_dir / "steps").glob("step=*.ckpt"))[-config.training.average_checkpoints :]
-    save_checkpoint(checkpoint_dir, config, average_weights(steps, "model."), tokenizer)
-    last = torch.load(steps[-1], map_location="cpu", weights_only=False)
-    facts = {
-        "steps": last["global_step"],
-        "tokens": last["tokens"],
-        "hours": round(last["seconds"] / 3600, 2),
-        "averaged_checkpoints": len(steps),
+def _last_steps(run_dir: Path, training: TrainingConfig) -> list[Path]:
+    return sorted((run_dir / "steps").glob("step=*.ckpt"))[-training.average_checkpoints :]
+
+
+def _facts(config: Config, run_dir: Path) -> dict[str, float]:
+    """What the model card tells of a run."""
+    run_dirs = [run_dir] if config.pretraining is None else [run_dir / "pretraining", run_dir]
+    runs = [torch.load(run / "steps" / "last.ckpt", map_location="cpu", weights_only=False) for run in run_dirs]
+    return {
+        "steps": sum(run["global_step"] for run in runs),
+        "tokens": sum(run["tokens"] for run in runs),
+        "hours": round(sum(run["seconds"] for run in runs) / 3600, 2),
+        "averaged_checkpoints": config.training.average_checkpoints,
         "threads": torch.get_num_threads(),
     }
-    (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
 
 
 class Clock(Callback):
@@ -124,22 +174,21 @@ def _size(batch: Batch) -> int:
 class TrainingModule(lightning.LightningModule):
     """One optimization step of either model."""
 
-    def __init__(self, config: Config, data: TrainingData) -> None:
+    def __init__(self, model: Transformer | TransformerClassifier, stage: Stage) -> None:
         super().__init__()
-        self.config = config
-        self.data = data
-        self.model = build_model(config)
-        for module in self.model.modules():
+        self.model = model
+        self.stage = stage
+        for module in model.modules():
             if isinstance(module, MultiHeadAttention):
-                module.fused = config.training.fused_attention
+                module.fused = stage.training.fused_attention
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self._loss(batch, self.config.training.label_smoothing)
+        loss = self._loss(batch, self.stage.training.label_smoothing)
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=1)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        size = int((batch.target_output != PAD_ID).sum()) if isinstance(batch, TranslationBatch) else len(batch.labels)
+        size = self._n_predictions(batch)
         self.log("validation_loss", self._loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
         if isinstance(batch, ReviewBatch):
             accuracy = (self.model(batch.ids, batch.lengths)[0].argmax(dim=-1) == batch.labels).float().mean()
@@ -154,19 +203,29 @@ class TrainingModule(lightning.LightningModule):
             assert isinstance(self.model, Transformer)
             hidden = self.model(batch.source, batch.source_lengths, batch.target_input)
             real = batch.target_output != PAD_ID
-            weight = self.model.embedding.tokens.weight
-            return linear_cross_entropy(hidden[real], weight, batch.target_output[real], label_smoothing)
+            return self._token_loss(hidden[real], batch.target_output[real], label_smoothing)
         assert isinstance(self.model, TransformerClassifier)
+        if isinstance(batch, MaskedBatch):
+            hidden = self.model.encode(batch.ids, batch.lengths)
+            return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
         logits, _ = self.model(batch.ids, batch.lengths)
         return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
 
+    def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+        return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
+
+    def _n_predictions(self, batch: Batch) -> int:
+        if isinstance(batch, TranslationBatch):
+            return int((batch.target_output != PAD_ID).sum())
+        return int(batch.masked.sum()) if isinstance(batch, MaskedBatch) else len(batch.labels)
+
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.training.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.stage.training.clip_norm)
         self.log("gradient_norm", norm, batch_size=1)
 
     def configure_optimizers(self) -> Any:
-        training = self.config.training
+        training = self.stage.training
         optimizer = build_optimizer(self.model, training)
         factor = partial(
             learning_rate_factor,
@@ -178,21 +237,20 @@ class TrainingModule(lightning.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def train_dataloader(self) -> Any:
-        training = self.config.training
-        steps_done = self.global_step
-        collate: Any = collate_translations
-        if isinstance(self.config.model, ClassifierConfig):
-            generator = torch.Generator().manual_seed(training.seed + steps_done)
-            collate = partial(collate_reviews, token_dropout=training.token_dropout, generator=generator)
-        remaining = training.max_steps - steps_done
-        stream = BatchStream(self.data.pools, collate, training.batch_tokens, training.seed, steps_done, remaining)
+        training, done = self.stage.training, self.global_step
+        collate = partial(self.stage.collate, generator=torch.Generator().manual_seed(training.seed + done))
+        stream = BatchStream(
+            self.stage.data.pools, collate, training.batch_tokens, training.seed, done, training.max_steps - done
+        )
         return DataLoader(stream, batch_size=None)
 
     def val_dataloader(self) -> Any:
-        examples = self.data.validation
-        collate: Any = collate_reviews if isinstance(self.config.model, ClassifierConfig) else collate_translations
-        lengths = torch.tensor([len(example) for example in examples]).numpy()
-        batches = [collate([examples[i] for i in batch]) for batch in batches_by_length(lengths, 4096)]
+        examples = self.stage.data.validation
+        lengths = np.array([len(example) for example in examples], dtype=np.int64)
+        batches = [
+            self.stage.collate_validation([examples[i] for i in batch])
+            for batch in batches_by_length(lengths, VALIDATION_TOKENS)
+        ]
         return DataLoader(cast(Any, batches), batch_size=None)
 
     def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from model.config import ClassifierConfig, TransformerConfig
 from model.layers import DecoderLayer, EncoderLayer, LayerCache, Norm, TokenEmbedding
+from model.ngrams import NGramLogits
 
 
 def padding_mask(lengths: Tensor, size: int) -> Tensor:
@@ -131,16 +132,26 @@ class TransformerClassifier(nn.Module):
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model, config.max_positions, config.dropout)
         self.encoder = Encoder(config.n_encoder_layers, *layer)
         self.output = nn.Linear(config.d_model, len(config.labels))
+        n_features = (config.vocab_size, config.n_gram_buckets, len(config.labels))
+        self.n_grams = NGramLogits(*n_features) if config.n_gram_buckets else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""
-        mask = padding_mask(lengths, ids.shape[1])
-        return self.classify(self.encoder(self.embedding(ids), mask[:, None, None, :]), lengths)
+        return self.classify(self.encode(ids, lengths), ids, lengths)
 
-    def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder output (B, S, E) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""
+    def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
+        mask = padding_mask(lengths, ids.shape[1])
+        hidden: Tensor = self.encoder(self.embedding(ids), mask[:, None, None, :])
+        return hidden
+
+    def classify(self, hidden: Tensor, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder output (B, S, E) for ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
-        token_logits = self.output(hidden).masked_fill(padding, 0.0)
+        token_logits = self.output(hidden)
+        if self.n_grams is not None:
+            token_logits = token_logits + self.n_grams(ids)
+        token_logits = token_logits.masked_fill(padding, 0.0)
         if self.config.pooling == "max":
             pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)
         else:

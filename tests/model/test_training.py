@@ -4,15 +4,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from model.checkpoint import WEIGHTS, CheckpointError, load_checkpoint
+from model.batching import Batch, ReviewExample, collate_masked
+from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_model, load_checkpoint
 from model.config import Config
 from model.data import DataError
 from model.evaluation import classify, translate
 from model.schedule import learning_rate_factor
-from model.training import Batch, TrainingModule, train
+from model.training import TrainingModule, train
+from model.transformer import TransformerClassifier
 
 PAIRS = [
     ("a dog runs", "un chien court"),
@@ -81,6 +84,14 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
 
 
 def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(data: Path, tmp_path: Path) -> None:
+    train(classifier_config(), data, tmp_path / "run", tmp_path / "out")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    bad, good = (text for _, text in REVIEWS)
+    scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
+    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
+
+
+def classifier_config() -> Config:
     config = translation_config(optimizer="adamw", token_dropout=0.1).model_dump()
     config["model"] = {
         "task": "classification",
@@ -95,11 +106,31 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(da
     }
     labels = {"neg": "negative", "pos": "positive"}
     config["data"]["train"] = [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]
+    return Config.model_validate(config)
+
+
+def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(data: Path, tmp_path: Path) -> None:
+    config = classifier_config().model_dump()
+    texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
+    config["pretraining"] = {"train": texts, "masked": 0.3, "training": config["training"]}
+    (data / "unlabelled.tsv").write_text("".join(f"-\t{text}\n" for _, text in REVIEWS * 60))
     train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
-    checkpoint = load_checkpoint(tmp_path / "out")
-    bad, good = (text for _, text in REVIEWS)
-    scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
-    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
+    pretrained = average_weights([tmp_path / "run" / "pretraining" / "steps" / "last.ckpt"], "model.")
+    model = build_model(Config.model_validate(config))
+    model.load_state_dict(pretrained)
+    assert isinstance(model, TransformerClassifier)
+    batch = collate_masked(
+        [
+            ReviewExample(np.array(load_checkpoint(tmp_path / "out").tokenizer.encode(text).ids), 0)
+            for _, text in REVIEWS
+        ],
+        masked=0.2,
+        generator=torch.Generator().manual_seed(1),
+    )
+    logits = model.encode(batch.ids, batch.lengths) @ model.embedding.tokens.weight.T
+    guessed = logits[batch.masked].argmax(dim=-1) == batch.targets[batch.masked]
+    assert guessed.float().mean() > 0.5
+    assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 120
 
 
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(

@@ -1,0 +1,39 @@
+"""`python -m export CHECKPOINT OUT`: make an artifact, prove it, say what was measured."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from export.artifact import export
+from export.manifest import Precision
+from export.proof import ProofError
+from export.tracing import ExportError
+from model.checkpoint import CheckpointError
+from model.config import ConfigError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint directory that `python -m model train` left.")],
+    out: Annotated[Path, typer.Argument(help="Artifact directory to make; an artifact there is replaced.")],
+    precision: Annotated[Precision, typer.Option(help="int8 for CPUs, fp16 for CUDA.")] = "int8",
+) -> None:
+    """Export a checkpoint as ONNX graphs, and prove them against PyTorch before they appear at OUT."""
+    start = time.monotonic()
+    try:
+        measured = export(checkpoint, out, precision)
+    except (CheckpointError, ConfigError, ExportError, ProofError) as error:
+        typer.secho(f"{checkpoint} is not exported: {error}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from None
+    for line in measured:
+        typer.echo(f"  {line}")
+    size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
+    typer.echo(f"{out}: {precision}, {size:.1f} MB, proved in {time.monotonic() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    app()

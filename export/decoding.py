@@ -1,0 +1,199 @@
+"""Running an artifact's translation graphs: greedy search over decoder rows whose caches are bound in place.
+
+Kept small for proof and evaluation; `service` schedules the same graphs for many clients.
+
+Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from export.manifest import Manifest
+from export.padding import pad
+from export.session import open_session
+from export.tracing import cache_names
+from model.batching import batches_by_length
+from model.search import Hypothesis
+
+Array = NDArray[Any]
+
+ENCODER_BATCH_TOKENS = 2048
+"""Padded source tokens in one encoder batch."""
+GROUP_TOKENS = 8192
+"""Padded source tokens that are encoded before any of them is decoded; each takes 4 kB in a model of d_model 256."""
+FIRST_CACHE_LENGTH = 32
+"""L at first; it doubles as the longest row outgrows it, because attention reads all of L at every step."""
+
+
+@dataclass
+class Memory:
+    """What the encoder leaves of one source: key and value of each decoder layer in turn, each (H, S, D)."""
+
+    arrays: list[Array]
+    length: int
+
+
+@dataclass
+class Running:
+    """A sequence in a decoder row."""
+
+    index: int
+    ids: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+
+
+class Translator:
+    """An artifact's encoder and decoder step.
+
+    Args:
+        n_rows: R, how many sequences are decoded side by side.
+        threads: for each graph.
+    """
+
+    def __init__(self, directory: Path, manifest: Manifest, n_rows: int = 32, threads: int = 1) -> None:
+        self.manifest = manifest
+        self.n_rows = n_rows
+        self.encoder = open_session(directory / "encoder.onnx", threads)
+        self.decoder_step = open_session(directory / "decoder_step.onnx", threads)
+
+    def greedy(
+        self, sources: Sequence[Sequence[int]], max_target_tokens: int, admit_per_step: int | None = None
+    ) -> list[Hypothesis]:
+        """The most probable token at each step, for sources that end in </s>.
+
+        Args:
+            max_target_tokens: with </s>.
+            admit_per_step: how many sequences may enter at one step (None: as many as there are free rows). With one,
+                every row is at a position of its own.
+        """
+        hypotheses: dict[int, Hypothesis] = {}
+        # Sources of one length group share their padding, as the rows' cross-attention caches have one size.
+        for group in batches_by_length(np.array([len(s) for s in sources]), GROUP_TOKENS):
+            decoded = self.greedy_group([sources[i] for i in group], max_target_tokens, admit_per_step)
+            hypotheses |= dict(zip(group.tolist(), decoded, strict=True))
+        return [hypotheses[i] for i in range(len(sources))]
+
+    def greedy_group(
+        self, sources: Sequence[Sequence[int]], max_target_tokens: int, admit_per_step: int | None
+    ) -> list[Hypothesis]:
+        """The same for a few sources that are encoded before any of them is decoded."""
+        tokens = self.manifest.special_tokens
+        waiting = deque(enumerate(self.encode(sources)))
+        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, source_size=max(map(len, sources)))
+        running: dict[int, Running] = {}
+        hypotheses: dict[int, Hypothesis] = {}
+        while waiting or running:
+            free = [row for row in range(self.n_rows) if row not in running][:admit_per_step]
+            for row, (index, memory) in zip(free, take(waiting, len(free)), strict=False):
+                rows.admit(row, tokens.bos, memory)
+                running[row] = Running(index)
+            token_ids, log_probs = rows.step()
+            for row, sequence in list(running.items()):
+                token = int(token_ids[row, 0])
+                sequence.ids.append(token)
+                sequence.log_probs.append(float(log_probs[row, 0]))
+                finished = token == tokens.eos
+                if finished or len(sequence.ids) == max_target_tokens:
+                    ids = sequence.ids[:-1] if finished else sequence.ids
+                    hypotheses[sequence.index] = Hypothesis(ids, float(np.mean(sequence.log_probs)), finished)
+                    del running[row]
+                else:
+                    rows.advance(row, token)
+        return [hypotheses[i] for i in range(len(sources))]
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> list[Memory]:
+        """Every source's memory."""
+        memories: dict[int, Memory] = {}
+        for batch in batches_by_length(np.array([len(s) for s in sources]), ENCODER_BATCH_TOKENS):
+            input_ids, lengths = pad([sources[i] for i in batch], self.manifest.special_tokens.pad)
+            present = self.encoder.run(None, {"input_ids": input_ids, "source_lengths": lengths})
+            for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
+                memories[index] = Memory([array[row, :, :length] for array in present], length)
+        return [memories[i] for i in range(len(sources))]
+
+
+class DecoderRows:
+    """R decoder rows: tokens, positions and caches, bound once as inputs and the caches also as outputs.
+
+    A row that nobody uses stays where it was, and costs what any row costs.
+    """
+
+    def __init__(
+        self, session: ort.InferenceSession, manifest: Manifest, n_rows: int, source_size: int, k: int = 1
+    ) -> None:
+        dimensions = manifest.dimensions
+        R, H, D = n_rows, dimensions.n_heads, dimensions.head_dim
+        dtype = np.float16 if manifest.precision == "fp16" else np.float32
+        self.session = session
+        self.input_ids = np.full((R, 1), manifest.special_tokens.pad)
+        self.positions = np.zeros(R, np.int64)
+        self.source_lengths = np.ones(R, np.int64)
+        self.k = np.array([k])
+        self.token_ids = np.zeros((R, k), np.int64)
+        self.log_probs = np.zeros((R, k), np.float32)
+        self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers)
+        memory_names = cache_names("past_key_values", "encoder", dimensions.n_decoder_layers)
+        self.caches = {name: np.zeros((R, H, FIRST_CACHE_LENGTH, D), dtype) for name in self_names}
+        self.memories = {name: np.zeros((R, H, source_size, D), dtype) for name in memory_names}
+        self.bind()
+
+    def admit(self, row: int, bos: int, memory: Memory) -> None:
+        """Begin a new sequence in a row."""
+        self.input_ids[row] = bos
+        self.positions[row] = 0
+        self.source_lengths[row] = memory.length
+        for cache, array in zip(self.memories.values(), memory.arrays, strict=True):
+            cache[row, :, : memory.length] = array
+
+    def advance(self, row: int, token: int) -> None:
+        """Let a row go on with the token that was chosen."""
+        self.input_ids[row] = token
+        self.positions[row] += 1
+
+    def step(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Candidates and their log-probabilities, each (R, k), overwritten by the next step."""
+        if self.positions.max() >= self.cache_length:
+            self.grow()
+        self.session.run_with_iobinding(self.binding)
+        return self.token_ids, self.log_probs
+
+    @property
+    def cache_length(self) -> int:
+        """L."""
+        return next(iter(self.caches.values())).shape[2]
+
+    def grow(self) -> None:
+        """Double the caches."""
+        self.caches = {name: np.concatenate([a, np.zeros_like(a)], axis=2) for name, a in self.caches.items()}
+        self.bind()
+
+    def bind(self) -> None:
+        """Bind every array anew, after some of them moved."""
+        binding = self.session.io_binding()
+        inputs: dict[str, Array] = {
+            "input_ids": self.input_ids,
+            "positions": self.positions,
+            "source_lengths": self.source_lengths,
+            "k": self.k,
+        }
+        for name, array in {**inputs, **self.caches, **self.memories}.items():
+            # On the CPU an OrtValue is a view: what is written to the array is what the graph reads.
+            value = ort.OrtValue.ortvalue_from_numpy(array)
+            binding.bind_ortvalue_input(name, value)
+            if name in self.caches:
+                binding.bind_ortvalue_output(name.replace("past_key_values", "present"), value)
+        binding.bind_ortvalue_output("token_ids", ort.OrtValue.ortvalue_from_numpy(self.token_ids))
+        binding.bind_ortvalue_output("log_probs", ort.OrtValue.ortvalue_from_numpy(self.log_probs))
+        self.binding = binding
+
+
+def take(waiting: deque[tuple[int, Memory]], n: int) -> Iterable[tuple[int, Memory]]:
+    """Up to n from the left."""
+    return [waiting.popleft() for _ in range(min(n, len(waiting)))]

@@ -1,0 +1,109 @@
+"""`python -m export.evaluate ARTIFACT TEST.tsv.xz`: an artifact's own scores, decoded greedily with ONNX Runtime.
+
+Shows what a precision costs: run it on an int8 and on an fp32 artifact of one checkpoint.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from pydantic import ValidationError
+from tokenizers import Tokenizer
+
+from export.classifying import Classifier
+from export.decoding import Translator
+from export.manifest import Manifest, read_manifest
+from model.data import DataError, Row, read_tsv
+from model.evaluation import accuracy, score_translations
+from model.tokenizer import load_tokenizer
+
+MAX_TARGET_TOKENS = 256
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def main(
+    artifact: Annotated[Path, typer.Argument(help="Artifact directory.")],
+    test: Annotated[Path, typer.Argument(help="source<TAB>target or label<TAB>text lines, .tsv or .tsv.xz.")],
+    threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows of the test set.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="A label's name in the file: --label neg=negative.")] = None,
+) -> None:
+    """Score an artifact on a test set: BLEU and chrF, or accuracy."""
+    try:
+        manifest = read_manifest(artifact)
+        rows = list(read_tsv(test))[:limit]
+        if manifest.task == "classification":
+            rows = rename_labels(rows, dict(pair.split("=", 1) for pair in label or []), manifest.labels)
+    except (FileNotFoundError, ValidationError, DataError) as error:
+        typer.secho(str(error), fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from None
+    tokenizer = load_tokenizer(artifact / "tokenizer.json")
+    start = time.monotonic()
+    if manifest.task == "translation":
+        outputs = translate(artifact, manifest, tokenizer, [row.left for row in rows], threads)
+        scores, signatures = score_translations(outputs, [row.right for row in rows])
+    else:
+        outputs = classify(artifact, manifest, tokenizer, [row.right for row in rows], threads)
+        scores, signatures = {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}
+    seconds = time.monotonic() - start
+    for metric, score in scores.items():
+        typer.echo(f"{metric} {score} {signatures.get(metric, '')}".rstrip())
+    typer.echo(
+        f"{manifest.name} {manifest.precision}: {len(rows)} texts in {seconds:.0f} s, {len(rows) / seconds:.0f}/s"
+    )
+
+
+def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[str]) -> list[Row]:
+    """(label, text) rows with the model's labels.
+
+    Raises:
+        DataError: a label is none of the model's.
+    """
+    renamed = [Row(names.get(row.left, row.left), row.right) for row in rows]
+    unknown = {row.left for row in renamed} - set(labels)
+    if unknown:
+        raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
+    return renamed
+
+
+def translate(
+    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], threads: int
+) -> list[str]:
+    """Greedy translations. A source over the limit loses its end, which `service` would translate apart."""
+    limits = manifest.limits
+    size = limits.max_source_tokens
+    encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
+    sources = [ids if len(ids) <= size else [*ids[: size - 1], ids[-1]] for ids in encoded]
+    translator = Translator(artifact, manifest, threads=threads)
+    hypotheses = translator.greedy(sources, min(MAX_TARGET_TOKENS, limits.max_target_tokens))
+    return [tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
+
+
+def classify(artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], threads: int) -> list[str]:
+    """Most probable labels. A long text is read in windows, and its logits are pooled over all its tokens."""
+    size = manifest.limits.max_source_tokens
+    windows: list[list[int]] = []
+    text_of_window: list[int] = []
+    for i, encoding in enumerate(tokenizer.encode_batch_fast(list(texts))):
+        parts = [encoding.ids[start : start + size] for start in range(0, len(encoding.ids), size)]
+        windows += parts
+        text_of_window += [i] * len(parts)
+    results = Classifier(artifact, manifest, threads).classify(windows)
+    window_logits = np.stack([result.logits for result in results])
+    if manifest.pooling == "max":
+        logits = np.full((len(texts), len(manifest.labels)), -np.inf)
+        np.maximum.at(logits, text_of_window, window_logits)
+    else:
+        # The sum over tokens decides like their mean.
+        logits = np.zeros((len(texts), len(manifest.labels)))
+        np.add.at(logits, text_of_window, window_logits * np.array([[len(window)] for window in windows]))
+    return [manifest.labels[i] for i in logits.argmax(axis=1)]
+
+
+if __name__ == "__main__":
+    app()

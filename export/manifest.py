@@ -1,0 +1,145 @@
+"""manifest.json: what an artifact directory holds. Its reader in `service` is written against the same format."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from export.onnx_attention import OPSET
+from model.checkpoint import Checkpoint
+from model.config import ClassifierConfig, TransformerConfig
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+Precision = Literal["fp32", "int8", "fp16"]
+Task = Literal["translation", "classification"]
+
+
+class Section(BaseModel):
+    """Nothing but the declared fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Dimensions(Section):
+    """The model's sizes."""
+
+    d_model: int
+    n_heads: int
+    head_dim: int
+    d_ff: int
+    n_encoder_layers: int
+    n_decoder_layers: int
+    """0 for a classifier."""
+    vocab_size: int
+
+
+class SpecialTokens(Section):
+    """Ids that are no words."""
+
+    pad: int = PAD_ID
+    unk: int = UNK_ID
+    bos: int = BOS_ID
+    eos: int = EOS_ID
+
+
+class Direction(Section):
+    """Language codes."""
+
+    source: str
+    target: str
+
+
+class Limits(Section):
+    """What one sequence may hold, in tokens."""
+
+    max_source_tokens: int
+    """With </s>; for a classifier, the window."""
+    max_target_tokens: int
+    """With </s>; 0 for a classifier."""
+
+
+class Decoding(Section):
+    """What the service does unless asked otherwise."""
+
+    beam_size: int = 1
+    length_penalty: float = 1.0
+
+
+class File(Section):
+    """What a file must be."""
+
+    sha256: str
+    bytes: int
+
+
+class Manifest(Section):
+    """The fields in the order in which they are written."""
+
+    format_version: int = FORMAT_VERSION
+    name: str
+    task: Task
+    precision: Precision
+    opset: int = OPSET
+    dimensions: Dimensions
+    special_tokens: SpecialTokens = SpecialTokens()
+    directions: tuple[Direction, ...]
+    """Empty for a classifier."""
+    labels: tuple[str, ...]
+    """In the order of the logits; empty for a translator."""
+    limits: Limits
+    pooling: Literal["mean", "max"] | None
+    decoding: Decoding | None
+    evaluation: dict[str, dict[str, float]]
+    """The checkpoint's scores by test set and metric."""
+    files: dict[str, File]
+    """Every other file of the directory."""
+
+
+def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
+    """The manifest of an artifact whose other files are all in `directory`."""
+    config = checkpoint.config.model
+    translator = config if isinstance(config, TransformerConfig) else None
+    classifier = config if isinstance(config, ClassifierConfig) else None
+    # Beyond the longest source it was trained on, a model is not worth asking.
+    max_source_tokens = min(checkpoint.config.data.max_tokens, config.max_positions)
+    return Manifest(
+        name=checkpoint.config.name,
+        task=config.task,
+        precision=precision,
+        dimensions=Dimensions(
+            d_model=config.d_model,
+            n_heads=config.n_heads,
+            head_dim=config.d_model // config.n_heads,
+            d_ff=config.d_ff,
+            n_encoder_layers=config.n_encoder_layers,
+            n_decoder_layers=translator.n_decoder_layers if translator else 0,
+            vocab_size=config.vocab_size,
+        ),
+        directions=(Direction(source=translator.source, target=translator.target),) if translator else (),
+        labels=classifier.labels if classifier else (),
+        limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=config.max_positions if translator else 0),
+        pooling=classifier.pooling if classifier else None,
+        decoding=Decoding() if translator else None,
+        evaluation=checkpoint.evaluation,
+        files={path.name: checksum(path) for path in sorted(directory.iterdir()) if path.name != MANIFEST},
+    )
+
+
+def write_manifest(manifest: Manifest, directory: Path) -> None:
+    """manifest.json, the last file of an artifact."""
+    (directory / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Raises FileNotFoundError, or a pydantic ValidationError."""
+    return Manifest.model_validate_json((directory / MANIFEST).read_text(encoding="utf-8"))
+
+
+def checksum(path: Path) -> File:
+    """A file's sum and size."""
+    content = path.read_bytes()
+    return File(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))

@@ -1,0 +1,15 @@
+"""Sequences of different lengths as one array."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def pad(sequences: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sequences to ids (B, longest), the rest `padding`, and lengths (B)."""
+    lengths = np.array([len(s) for s in sequences])
+    ids = np.full((len(sequences), lengths.max()), padding)
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return ids, lengths

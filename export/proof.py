@@ -1,0 +1,211 @@
+"""The proof that an artifact does what its checkpoint does: ONNX Runtime against PyTorch, on real and on random input.
+
+PyTorch reads each sequence alone, unpadded, and decodes without a cache. ONNX Runtime gets batches with rubbish in the
+padding, and decodes with rows at different positions whose caches are written in place.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from export.classifying import Classifier
+from export.decoding import DecoderRows, Translator
+from export.graphs import decoder_layers
+from export.manifest import Manifest, Precision
+from export.padding import pad
+from model.checkpoint import Checkpoint
+from model.search import greedy_search_uncached
+from model.tokenizer import BOS_ID
+from model.transformer import Transformer, TransformerClassifier
+
+Array = NDArray[Any]
+
+TOLERANCES: dict[Precision, float] = {"fp32": 1e-4, "fp16": 1e-2, "int8": 1e-1}
+"""Largest |ONNX Runtime - PyTorch| / |PyTorch|, in Euclidean norms over whole tensors. Logits and log-probabilities are
+compared less their mean over the vocabulary, which no answer depends on."""
+
+TEXTS = (
+    "A man is riding a horse on the beach.",
+    "Two dogs run across the snow while a child in a red coat watches them.",
+    "No.",
+    "She asked him whether he had already read the book that she gave him last week.",
+    "The law comes into force on 1 January 2027.",
+    "I could watch this film every week, and I would still laugh at the ending.",
+    "Nothing works: a weak script, tired actors and two hours that feel like four.",
+)
+"""Real input, by our own hand."""
+
+RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
+MAX_TARGET_TOKENS = 24
+"""Enough for every row to be at a position of its own, and short enough for decoding without a cache."""
+
+
+class ProofError(RuntimeError):
+    """The artifact does not do what its checkpoint does."""
+
+
+class Examination:
+    """What was measured, and what of it failed."""
+
+    def __init__(self, precision: Precision) -> None:
+        self.exact = precision == "fp32"
+        self.tolerance = TOLERANCES[precision]
+        self.measured: list[str] = []
+        self.failed: list[str] = []
+
+    def close(self, what: str, actual: Sequence[Array], expected: Sequence[Array]) -> None:
+        """Within the precision's tolerance, all tensors taken together."""
+        a, e = (np.concatenate([x.astype(np.float64).ravel() for x in xs]) for xs in (actual, expected))
+        error = float(np.linalg.norm(a - e) / np.linalg.norm(e))
+        line = f"{what}: relative error {error:.1e} (tolerance {self.tolerance:.0e})"
+        self.record(line, error <= self.tolerance)  # not so where the error is nan
+
+    def equal(self, what: str, actual: Sequence[object], expected: Sequence[object]) -> None:
+        """Equal one by one."""
+        same = sum(a == e for a, e in zip(actual, expected, strict=True))
+        self.record(f"{what}: {same} of {len(expected)} equal", same == len(expected))
+
+    def agree(self, what: str, actual: Sequence[object], expected: Sequence[object]) -> None:
+        """Equal in fp32; only counted in the others, where two nearly equal candidates may change places."""
+        same = sum(a == e for a, e in zip(actual, expected, strict=True))
+        self.record(f"{what}: {same} of {len(expected)} agree", same == len(expected) or not self.exact)
+
+    def record(self, line: str, passed: bool) -> None:
+        """A line of the report."""
+        self.measured.append(line)
+        if not passed:
+            self.failed.append(line)
+
+
+def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[str]:
+    """What was measured, one line each.
+
+    Raises:
+        ProofError: what was measured is not good enough, in the same words.
+    """
+    examination = Examination(manifest.precision)
+    sequences = inputs(checkpoint.tokenizer, manifest)
+    with torch.inference_mode():
+        if isinstance(checkpoint.model, Transformer):
+            prove_translation(examination, Translator(directory, manifest, n_rows=3), checkpoint.model, sequences)
+        else:
+            prove_classification(examination, Classifier(directory, manifest), checkpoint.model, sequences)
+    if examination.failed:
+        raise ProofError("; ".join(examination.failed))
+    return examination.measured
+
+
+def inputs(tokenizer: Tokenizer, manifest: Manifest) -> list[list[int]]:
+    """Real and random sequences of many lengths."""
+    limit = manifest.limits.max_source_tokens
+    real = [tokenizer.encode(text).ids for text in TEXTS]
+    random = np.random.default_rng(0)
+    first_word = max(manifest.special_tokens.model_dump().values()) + 1
+    lengths = [min(length, limit) for length in RANDOM_LENGTHS]
+    made_up = [random.integers(first_word, manifest.dimensions.vocab_size, length).tolist() for length in lengths]
+    return [ids for ids in real if len(ids) <= limit] + made_up
+
+
+def prove_translation(
+    examination: Examination, translator: Translator, model: Transformer, sources: list[list[int]]
+) -> None:
+    """Encoder outputs, every step's distribution, and free greedy search."""
+    expected_memory = [array for source in sources for array in memory_of(model, source)]
+    examination.close("encoder outputs", padded_memory(translator, sources), expected_memory)
+
+    limit = min(MAX_TARGET_TOKENS, translator.manifest.limits.max_target_tokens)
+    hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0] for source in sources]
+    targets = [hypothesis.ids[: limit - 1] for hypothesis in hypotheses]
+    expected = [distributions_of(model, source, target) for source, target in zip(sources, targets, strict=True)]
+    actual = forced_distributions(translator, sources, targets)
+    examination.close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
+    examination.agree("most probable tokens", best(actual), best(expected))
+
+    together = translator.greedy(sources, limit, admit_per_step=1)
+    alone = [translator.greedy([source], limit)[0] for source in sources]
+    examination.equal("translations together and alone", [h.ids for h in together], [h.ids for h in alone])
+    examination.agree(
+        "translations of ONNX Runtime and PyTorch", [h.ids for h in together], [h.ids for h in hypotheses]
+    )
+
+
+def prove_classification(
+    examination: Examination, classifier: Classifier, model: TransformerClassifier, sequences: list[list[int]]
+) -> None:
+    """Logits of sequences and of tokens."""
+    expected = [[t[0].numpy() for t in model(*as_batch(sequence))] for sequence in sequences]
+    ids, lengths = pad(sequences, padding=classifier.manifest.dimensions.vocab_size - 1)
+    logits, token_logits = classifier.session.run(None, {"input_ids": ids, "lengths": lengths})
+    actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
+    examination.close("logits", list(logits), [e[0] for e in expected])
+    examination.close("token logits", actual, [e[1] for e in expected])
+    padding = np.concatenate([token_logits[row, length:].ravel() for row, length in enumerate(lengths)])
+    examination.record(f"token logits in padding: {np.count_nonzero(padding)} not zero", not padding.any())
+    alone = [classifier.classify([sequence])[0].logits for sequence in sequences]
+    examination.equal("labels together and alone", best([logits]), best([np.stack(alone)]))
+    examination.agree("labels of ONNX Runtime and PyTorch", best([logits]), best([np.stack([e[0] for e in expected])]))
+
+
+def as_batch(sequence: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A batch of one: ids (1, S) and lengths (1)."""
+    return torch.tensor([sequence]), torch.tensor([len(sequence)])
+
+
+def memory_of(model: Transformer, source: list[int]) -> list[Array]:
+    """PyTorch's key and value of each decoder layer in turn, each (H, S, D)."""
+    ids, _ = as_batch(source)
+    memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+    projections = [layer.cross_attention.project_memory(memory, memory) for layer in decoder_layers(model.decoder)]
+    return [tensor[0].numpy() for key_and_value in projections for tensor in key_and_value]
+
+
+def padded_memory(translator: Translator, sources: list[list[int]]) -> list[Array]:
+    """The same from one padded batch, the padding filled with the vocabulary's last word."""
+    ids, lengths = pad(sources, padding=translator.manifest.dimensions.vocab_size - 1)
+    present = translator.encoder.run(None, {"input_ids": ids, "source_lengths": lengths})
+    return [array[row, :, :length] for row, length in enumerate(lengths) for array in present]
+
+
+def distributions_of(model: Transformer, source: list[int], target: list[int]) -> Array:
+    """PyTorch's log-probabilities (T, V) of the tokens after each prefix of a target, all at once."""
+    ids, _ = as_batch(source)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    hidden = model.decode(torch.tensor([[BOS_ID, *target]]), model.encode(ids, mask), mask)
+    distributions: Array = model.logits(hidden)[0].log_softmax(dim=-1).numpy()
+    return distributions
+
+
+def forced_distributions(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> list[Array]:
+    """The same step by step, one row for each source, row r entering at step r."""
+    manifest = translator.manifest
+    size = manifest.dimensions.vocab_size
+    rows = DecoderRows(translator.decoder_step, manifest, len(sources), max(map(len, sources)), k=size)
+    memories = translator.encode(sources)
+    distributions = [np.empty((len(target) + 1, size), np.float32) for target in targets]
+    for step in range(len(sources) + max(map(len, targets))):
+        here = {row: step - row for row, target in enumerate(targets) if 0 <= step - row <= len(target)}
+        for row, position in here.items():
+            if position == 0:
+                rows.admit(row, manifest.special_tokens.bos, memories[row])
+            else:
+                rows.advance(row, targets[row][position - 1])
+        token_ids, log_probs = rows.step()
+        for row, position in here.items():
+            distributions[row][position, token_ids[row]] = log_probs[row]
+    return distributions
+
+
+def centred(distributions: Array) -> Array:
+    """Log-probabilities less their mean: logits again, whatever the logits' own mean was."""
+    means: Array = distributions.mean(axis=-1, keepdims=True)
+    return distributions - means
+
+
+def best(distributions: Sequence[Array]) -> list[int]:
+    """The most probable index of every row of every array."""
+    return [int(i) for rows in distributions for i in rows.argmax(axis=-1)]

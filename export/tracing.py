@@ -1,0 +1,215 @@
+"""From graph modules to ONNX models: tracing, names at the boundary, and nothing of the machine that traced.
+
+Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim, V vocabulary, C classes.
+"""
+
+import ast
+import logging
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import onnx_ir as ir
+import torch
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+from onnxscript.optimizer import fold_constants
+from torch import Tensor, nn
+from torch.export import Dim
+
+from export.graphs import ClassifierGraph, DecoderStepGraph, EncoderGraph
+from export.onnx_attention import OPSET
+from model.config import LayerConfig
+from model.transformer import Transformer, TransformerClassifier
+
+Shape = tuple[str | int, ...]
+"""Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
+
+EXAMPLE_SIZES = {"B": 2, "R": 3, "S": 5, "L": 7, "k": 2}
+"""Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
+
+SCOPES = "pkg.torch.onnx.name_scopes"
+"""Where the exporter notes the modules that a node comes from, outermost first."""
+
+
+class ExportError(RuntimeError):
+    """A graph could not be made as the artifact demands."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names and shapes at a graph's boundary, in order. Whole numbers are int64, the rest is the model's float type."""
+
+    integers: dict[str, Shape]
+    floats: dict[str, Shape]
+    outputs: dict[str, Shape]
+
+
+def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]:
+    """Every graph of the model's artifact, by file name.
+
+    Raises:
+        ExportError: a graph's attention sublayers did not each become one node.
+    """
+    if isinstance(model, TransformerClassifier):
+        n_layers = model.config.n_encoder_layers
+        return {"classifier.onnx": trace(ClassifierGraph(model), classifier_signature(model), n_layers)}
+    n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
+    return {
+        "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), n_encoder),
+        "decoder_step.onnx": trace(DecoderStepGraph(model), decoder_step_signature(model), 2 * n_decoder),
+    }
+
+
+def encoder_signature(model: Transformer) -> Signature:
+    """encoder.onnx."""
+    H, D = heads(model.config)
+    names = cache_names("present", "encoder", model.config.n_decoder_layers)
+    present: dict[str, Shape] = dict.fromkeys(names, ("B", H, "S", D))
+    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, present)
+
+
+def decoder_step_signature(model: Transformer) -> Signature:
+    """decoder_step.onnx."""
+    H, D = heads(model.config)
+    past: dict[str, Shape] = {}
+    for i in range(model.config.n_decoder_layers):
+        for side, length in (("decoder", "L"), ("encoder", "S")):
+            past |= {f"past_key_values.{i}.{side}.{part}": ("R", H, length, D) for part in ("key", "value")}
+    names = cache_names("present", "decoder", model.config.n_decoder_layers)
+    outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
+    outputs |= dict.fromkeys(names, ("R", H, "L", D))
+    return Signature({"input_ids": ("R", 1), "positions": ("R",), "source_lengths": ("R",), "k": (1,)}, past, outputs)
+
+
+def classifier_signature(model: TransformerClassifier) -> Signature:
+    """classifier.onnx."""
+    C = len(model.config.labels)
+    outputs: dict[str, Shape] = {"logits": ("B", C), "token_logits": ("B", "S", C)}
+    return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
+
+
+def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
+    """Key and value of each layer in turn, for example present.0.decoder.key, present.0.decoder.value, ..."""
+    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in ("key", "value")]
+
+
+def heads(config: LayerConfig) -> tuple[int, int]:
+    """(H, D)."""
+    return config.n_heads, config.d_model // config.n_heads
+
+
+def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
+    """The graph as an ONNX model with the signature's names and shapes, and `n_attention` Attention nodes.
+
+    Raises:
+        ExportError: the number of Attention nodes is another.
+    """
+    dtype = next(graph.parameters()).dtype
+    inputs = signature.integers | signature.floats
+    examples = [example(shape, torch.int64) for shape in signature.integers.values()]
+    examples += [example(shape, dtype) for shape in signature.floats.values()]
+    dynamic = [dynamic_axes(shape) for shape in inputs.values()]
+    fixed = len(dynamic) - len(signature.floats)
+    with quiet_exporter():
+        program = torch.onnx.export(
+            graph.eval(),
+            tuple(examples),
+            input_names=list(inputs),
+            output_names=list(signature.outputs),
+            dynamic_shapes=(*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else [])),
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None
+    model = program.model
+    found = sum(node.op_type == "Attention" for node in model.graph)
+    if found != n_attention:
+        raise ExportError(f"{type(graph).__name__} has {n_attention} attention sublayers and {found} Attention nodes")
+    fold_tables(model)
+    name_nodes(model)
+    anonymize(model)
+    name_boundary(model, inputs | signature.outputs)
+    return model
+
+
+def example(shape: Shape, dtype: torch.dtype) -> Tensor:
+    """Ones: a valid token, position, length and number of candidates alike."""
+    return torch.ones([EXAMPLE_SIZES[size] if isinstance(size, str) else size for size in shape], dtype=dtype)
+
+
+def dynamic_axes(shape: Shape) -> dict[int, object]:
+    """The axes whose size is a letter."""
+    return {axis: Dim.DYNAMIC for axis, size in enumerate(shape) if isinstance(size, str)}
+
+
+@contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Without the exporter's remarks on packages that nobody asked for and on its own deprecated calls."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def fold_tables(model: ir.Model) -> None:
+    """Compute what depends on weights alone, however large, but the transposed embedding that a decoder is tied to.
+
+    The exporter folds up to 512 x 512 numbers. The embedding is kept once; ONNX Runtime transposes it when it loads.
+    """
+    limit = 2**31
+    fold_constants(
+        model,
+        input_size_limit=limit,
+        output_size_limit=limit,
+        should_fold=lambda node: False if node.op_type == "Transpose" else None,
+    )
+    RemoveUnusedNodesPass()(model)
+
+
+def name_nodes(model: ir.Model) -> None:
+    """Name each node after the layer it belongs to, so that a profile of the graph can be read, and its weight too."""
+    seen: Counter[str] = Counter()
+    for node in model.graph:
+        scopes = ast.literal_eval(node.metadata_props.get(SCOPES, "[]"))
+        layers = [scope for scope in scopes[:-1] if scope and not scope.startswith("_")]  # the last is the operation
+        layer = layers[-1] if layers else "graph"
+        name = f"{layer}/{node.op_type}"
+        node.name = f"{name}.{seen[name]}" if seen[name] else name
+        seen[name] += 1
+        weight = node.inputs[1] if node.op_type == "MatMul" else None
+        if weight is not None and weight.is_initializer():
+            weight.name = f"{layer}.weight"
+
+
+def name_boundary(model: ir.Model, shapes: dict[str, Shape]) -> None:
+    """State the shapes of inputs and outputs in the signature's letters, and of nothing in between."""
+    boundary = [*model.graph.inputs, *model.graph.outputs]
+    for node in model.graph:
+        for value in node.outputs:
+            if value not in boundary:
+                value.shape = value.type = None
+    for value in boundary:
+        value.shape = ir.Shape(shapes[value.name or ""])
+
+
+def anonymize(model: ir.Model) -> None:
+    """Drop stack traces, paths and versions: the same checkpoint gives the same bytes on every machine."""
+    model.producer_name, model.producer_version, model.doc_string = "attend", None, None
+    model.metadata_props.clear()
+    model.graph.metadata_props.clear()
+    values = [*model.graph.inputs, *model.graph.initializers.values()]
+    for node in model.graph:
+        node.metadata_props.clear()
+        node.doc_string = None
+        values += node.outputs
+    for value in values:
+        value.metadata_props.clear()
+        value.doc_string = None

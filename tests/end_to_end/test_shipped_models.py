@@ -1,0 +1,102 @@
+"""What a user of the shipped models meets: sentences of our own, through a real server."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+SENTENCES = [
+    "A man is riding a horse on the beach.",
+    "Two dogs play in the snow.",
+    "I don't know.",
+    "Where is the station?",
+    "She has been working here for three years, and she still likes it.",
+    "A young girl in a red dress is standing in front of a large building, holding a small brown dog in her arms.",
+    "Thank you very much!",
+    "He is reading a book.",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A man is riding a horse on the beach.", ["homme", "cheval", "plage"]),
+        ("Two dogs play in the snow.", ["deux", "chiens", "neige"]),
+        ("I love you.", ["aime"]),
+        ("He is reading a book.", ["il", "lit", "livre"]),
+    ],
+)
+def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[str]) -> None:
+    answer = server.post("/translate", json={"text": text}).raise_for_status().json()
+    [translation] = answer["translations"]
+    assert (answer["source"], answer["target"]) == ("en", "fr")
+    assert translation["finish_reason"] == "eos"
+    found = re.findall(r"\w+", translation["text"].lower())
+    assert [word for word in words if word not in found] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("I could watch this film every week.", "positive"),
+        ("A wonderful film, funny and moving from start to finish.", "positive"),
+        ("Boring, badly acted and far too long. Avoid it.", "negative"),
+        ("The worst film I have seen this year.", "negative"),
+    ],
+)
+def test_a_text_is_labelled(server: httpx.Client, text: str, label: str) -> None:
+    [prediction] = server.post("/classify", json={"text": text}).raise_for_status().json()["predictions"]
+    assert prediction["label"] == label
+    assert sum(prediction["scores"].values()) == pytest.approx(1)
+
+
+def test_sixty_four_clients_at_once_get_the_answers_of_one_at_a_time(server: httpx.Client) -> None:
+    requests = [{"text": [f"{SENTENCES[i % 8]} {SENTENCES[i % 7]}", SENTENCES[i % 5]][: 1 + i % 2]} for i in range(64)]
+
+    def ask(request: dict[str, list[str]]) -> list[str]:
+        answer = server.post("/translate", json=request).raise_for_status().json()
+        return [translation["text"] for translation in answer["translations"]]
+
+    alone = [ask(request) for request in requests]
+    with ThreadPoolExecutor(64) as clients:
+        together = list(clients.map(ask, requests))
+    assert together == alone
+
+
+def test_white_space_lines_and_unknown_characters_survive(server: httpx.Client) -> None:
+    text = "  A dog runs.\n\n\tTwo cats sleep.  \n😀\n"
+    [translation] = server.post("/translate", json={"text": text}).raise_for_status().json()["translations"]
+    assert [len(line) > 0 for line in translation["text"].split("\n")] == [True, False, True, True, False]
+    assert translation["text"].startswith("  ")
+    for segment in translation["segments"]:
+        start, end = segment["source"]
+        assert text[start:end].strip() == text[start:end] != ""
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("/translate", b'{"text": ""}', 422),
+        ("/translate", b'{"text": "' + b"a" * 1_000_000 + b'"}', 413),
+        ("/translate", b'{"text": "Hi.", "target": "tlh"}', 422),
+        ("/translate", b'{"text": "Hi.', 400),
+        ("/translate", b'{"text": "Hi.", "beam": 4}', 422),
+        ("/classify", b"[]", 422),
+    ],
+)
+def test_a_wrong_request_gets_an_error_that_says_why_and_harms_nobody(
+    server: httpx.Client, path: str, content: bytes, status: int
+) -> None:
+    answer = server.post(path, content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["detail"]
+    assert server.post("/translate", json={"text": "Hi."}).status_code == 200
+
+
+def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> None:
+    models = {model["name"]: model for model in server.get("/models").raise_for_status().json()["models"]}
+    assert models["translate-en-fr"]["evaluation"]["translation/tatoeba-challenge-2021.en-fr"]["bleu"] > 35
+    assert models["sentiment-imdb"]["evaluation"]["imdb/test"]["accuracy"] > 88
+    assert 'attend_requests_total{route="/translate",status="200"}' in server.get("/metrics").text

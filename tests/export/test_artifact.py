@@ -1,0 +1,162 @@
+"""The directory: what its manifest says, that it is made whole or not at all, and always of the same bytes."""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from typer.testing import CliRunner
+
+import export.artifact
+from export.__main__ import app
+from export.artifact import export as export_artifact
+from export.proof import ProofError
+from export.tracing import ExportError
+from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint
+
+ROOT = Path(__file__).parents[2]
+EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
+
+
+def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
+    directory = artifact("translation", "int8")
+    manifest = json.loads((directory / "manifest.json").read_text())
+    files = manifest.pop("files")
+    assert manifest == {
+        "format_version": 1,
+        "name": "translation",
+        "task": "translation",
+        "precision": "int8",
+        "opset": 24,
+        "dimensions": {
+            "d_model": 24,
+            "n_heads": 3,
+            "head_dim": 8,
+            "d_ff": 40,
+            "n_encoder_layers": 3,
+            "n_decoder_layers": 2,
+            "vocab_size": 300,
+        },
+        "special_tokens": {"pad": 0, "unk": 1, "bos": 2, "eos": 3},
+        "directions": [{"source": "en", "target": "fr"}],
+        "labels": [],
+        "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
+        "pooling": None,
+        "decoding": {"beam_size": 1, "length_penalty": 1.0},
+        "evaluation": {},
+    }
+    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "tokenizer.json"}
+    assert {path.name for path in directory.iterdir()} == files.keys() | {"manifest.json"}
+    for name, file in files.items():
+        content = (directory / name).read_bytes()
+        assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def test_the_manifest_of_a_classifier(artifact: MakeArtifact) -> None:
+    manifest = json.loads((artifact("max_classifier", "fp32") / "manifest.json").read_text())
+    assert manifest["task"] == "classification"
+    assert manifest["dimensions"]["n_decoder_layers"] == 0
+    assert manifest["labels"] == ["bad", "good", "odd", "dull", "long"]
+    assert manifest["limits"] == {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 0}
+    assert (manifest["pooling"], manifest["decoding"], manifest["directions"]) == ("max", None, [])
+    assert manifest["files"].keys() == {"classifier.onnx", "tokenizer.json"}
+
+
+def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
+    exported = (artifact("translation", "int8") / "tokenizer.json").read_bytes()
+    assert exported == (checkpoint("translation") / "tokenizer.json").read_bytes()
+
+
+def test_scores_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+    scored = tmp_path / "checkpoint"
+    shutil.copytree(checkpoint("mean_classifier"), scored)
+    (scored / "evaluation.json").write_text(json.dumps(EVALUATION))
+    export_artifact(scored, tmp_path / "out", "int8")
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["evaluation"] == EVALUATION
+
+
+def test_the_same_checkpoint_gives_the_same_bytes_in_another_process(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
+) -> None:
+    first = artifact("translation", "int8")
+    command = [sys.executable, "-m", "export", str(checkpoint("translation")), str(tmp_path / "again")]
+    environment = os.environ | {"PYTHONHASHSEED": "12345", "OMP_NUM_THREADS": "1"}
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    assert contents(tmp_path / "again") == contents(first)
+    assert "translations together and alone: 13 of 13 equal" in finished.stdout
+    assert finished.stderr == ""
+
+
+def test_a_failed_proof_leaves_no_artifact(
+    checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export.artifact, "quantize", spoil)
+    with pytest.raises(ProofError, match=r"encoder outputs: relative error .* \(tolerance 1e-01\)"):
+        export_artifact(checkpoint("translation"), tmp_path / "out", "int8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_proof_leaves_the_old_artifact(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(artifact("mean_classifier", "fp32"), out)
+    before = contents(out)
+    monkeypatch.setattr(export.artifact, "quantize", spoil)
+    result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out)])
+    assert result.exit_code == 1
+    assert "is not exported: logits: relative error" in result.stderr
+    assert contents(out) == before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_an_artifact_is_replaced_by_its_successor(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(artifact("translation", "fp32"), out)
+    result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out), "--precision", "int8"])
+    assert result.exit_code == 0, result.stderr
+    assert contents(out) == contents(artifact("mean_classifier", "int8"))
+    assert list(tmp_path.iterdir()) == [out]
+    assert stat.S_IMODE(out.stat().st_mode) & 0o055 == 0o055 & ~umask()
+
+
+def test_what_is_no_artifact_is_never_replaced(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ExportError, match="is in the way"):
+        export_artifact(checkpoint("translation"), tmp_path, "int8")
+    assert (tmp_path / "thesis.txt").exists()
+
+
+def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, [str(tmp_path / "nowhere"), str(tmp_path / "out")])
+    assert result.exit_code == 1
+    assert "nowhere is not a checkpoint: config.yaml is missing" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def spoil(model: ir.Model) -> None:
+    """What a wrong pass would do: double one weight."""
+    for node in model.graph:
+        weight = node.inputs[1] if node.op_type == "MatMul" else None
+        if weight is not None and weight.const_value is not None:
+            weight.const_value = ir.tensor(weight.const_value.numpy() * np.float32(2), name=weight.name)
+            return
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

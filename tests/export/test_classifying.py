@@ -1,0 +1,51 @@
+"""The classifier graph against PyTorch, and against itself."""
+
+import numpy as np
+import pytest
+import torch
+
+from export.classifying import Classifier
+from export.manifest import Precision, read_manifest
+from export.padding import pad
+from export.proof import TOLERANCES
+from model.checkpoint import load_checkpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+
+RANDOM = np.random.default_rng(7)
+SEQUENCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
+CASES = [
+    ("mean_classifier", "fp32"),
+    ("max_classifier", "fp32"),
+    ("mean_classifier", "int8"),
+    ("max_classifier", "fp16"),
+]
+
+
+@pytest.mark.parametrize(("kind", "precision"), CASES)
+def test_logits_are_pytorchs(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+) -> None:
+    model = load_checkpoint(checkpoint(kind)).model
+    directory = artifact(kind, precision)
+    results = Classifier(directory, read_manifest(directory)).classify(SEQUENCES)
+    for sequence, result in zip(SEQUENCES, results, strict=True):
+        with torch.inference_mode():
+            logits, token_logits = model(torch.tensor([sequence]), torch.tensor([len(sequence)]))
+        tolerance = TOLERANCES[precision] * 3
+        assert result.logits == pytest.approx(logits[0].numpy(), abs=tolerance)
+        assert result.token_logits == pytest.approx(token_logits[0].numpy(), abs=tolerance)
+
+
+@pytest.mark.parametrize(("kind", "precision"), CASES)
+def test_neither_neighbours_nor_padding_change_an_answer(
+    artifact: MakeArtifact, kind: Kind, precision: Precision
+) -> None:
+    directory = artifact(kind, precision)
+    classifier = Classifier(directory, read_manifest(directory))
+    ids, lengths = pad(SEQUENCES, padding=299)
+    logits, token_logits = classifier.session.run(None, {"input_ids": ids, "lengths": lengths})
+    for row, sequence in enumerate(SEQUENCES):
+        alone = classifier.classify([sequence])[0]
+        assert logits[row] == pytest.approx(alone.logits, abs=1e-4)
+        assert token_logits[row, : len(sequence)] == pytest.approx(alone.token_logits, abs=1e-4)
+        assert not token_logits[row, len(sequence) :].any()

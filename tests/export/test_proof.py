@@ -1,0 +1,74 @@
+"""The proof itself: it must be able to fail."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from export.manifest import Precision, read_manifest
+from export.proof import Examination, ProofError, inputs, prove
+from model.checkpoint import load_checkpoint
+from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
+@pytest.mark.parametrize(
+    ("graph", "layer", "failure"),
+    [
+        ("encoder.onnx", "memory_projection", "encoder outputs"),
+        ("decoder_step.onnx", "decoder.layers.1.feed_forward.hidden", "decoder steps"),
+        ("decoder_step.onnx", "decoder.layers.0.cross_attention.output", "decoder steps"),
+    ],
+)
+def test_one_wrong_bias_is_found(
+    artifact: MakeArtifact,
+    checkpoint: MakeCheckpoint,
+    tmp_path: Path,
+    graph: str,
+    layer: str,
+    failure: str,
+    precision: Precision,
+) -> None:
+    spoiled = tmp_path / "spoiled"
+    shutil.copytree(artifact("translation", precision), spoiled)
+    model = ir.load(spoiled / graph)
+    bias = model.graph.initializers[f"{layer}.bias"]
+    assert bias.const_value is not None
+    values = bias.const_value.numpy().copy()
+    values[::2] += 0.5  # not all of them: layer normalization would take that away again
+    bias.const_value = ir.tensor(values, name=bias.name)
+    ir.save(model, spoiled / graph)
+    with pytest.raises(ProofError, match=failure):
+        prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
+
+
+def test_not_a_number_is_no_proof() -> None:
+    examination = Examination("int8")
+    examination.close("logits", [np.array([1.0, np.nan])], [np.array([1.0, 2.0])])
+    assert examination.failed == ["logits: relative error nan (tolerance 1e-01)"]
+
+
+def test_int8_may_disagree_with_pytorch_but_never_with_itself() -> None:
+    examination = Examination("int8")
+    examination.agree("translations", [[4, 5]], [[4, 6]])
+    assert not examination.failed
+    examination.equal("translations together and alone", [[4, 5]], [[4, 6]])
+    assert examination.failed
+
+
+def test_fp32_may_not_disagree() -> None:
+    examination = Examination("fp32")
+    examination.agree("translations", [[4, 5]], [[4, 6]])
+    assert examination.failed == ["translations: 0 of 1 agree"]
+
+
+def test_inputs_are_real_and_random_and_within_the_limit(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
+    directory = artifact("translation", "int8")
+    manifest = read_manifest(directory)
+    sequences = inputs(load_checkpoint(checkpoint("translation")).tokenizer, manifest)
+    lengths = [len(sequence) for sequence in sequences]
+    assert max(lengths) <= manifest.limits.max_source_tokens
+    assert min(lengths) == 1
+    assert len(set(lengths)) > 8

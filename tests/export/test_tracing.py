@@ -1,0 +1,123 @@
+"""The graphs: one Attention node per attention sublayer, the artifact's names and shapes, and nothing else."""
+
+import re
+from collections import Counter
+
+import onnx
+import pytest
+
+from export import tracing
+from export.graphs import EncoderGraph
+from export.manifest import Precision
+from export.tracing import ExportError
+from model.checkpoint import load_checkpoint
+from model.transformer import Transformer
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+
+H, D, C = 3, 8, 5
+
+BOUNDARY = {
+    "encoder.onnx": (
+        {"input_ids": ("B", "S"), "source_lengths": ("B",)},
+        {f"present.{i}.encoder.{part}": ("B", H, "S", D) for i in range(2) for part in ("key", "value")},
+    ),
+    "decoder_step.onnx": (
+        {"input_ids": ("R", 1), "positions": ("R",), "source_lengths": ("R",), "k": (1,)}
+        | {f"past_key_values.{i}.decoder.{part}": ("R", H, "L", D) for i in range(2) for part in ("key", "value")}
+        | {f"past_key_values.{i}.encoder.{part}": ("R", H, "S", D) for i in range(2) for part in ("key", "value")},
+        {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
+        | {f"present.{i}.decoder.{part}": ("R", H, "L", D) for i in range(2) for part in ("key", "value")},
+    ),
+    "classifier.onnx": (
+        {"input_ids": ("B", "S"), "lengths": ("B",)},
+        {"logits": ("B", C), "token_logits": ("B", "S", C)},
+    ),
+}
+ATTENTION_SUBLAYERS = {"encoder.onnx": 3, "decoder_step.onnx": 2 * 2, "classifier.onnx": 3}
+
+GRAPHS = [
+    ("translation", "encoder.onnx"),
+    ("translation", "decoder_step.onnx"),
+    ("mean_classifier", "classifier.onnx"),
+]
+PRECISIONS = ["fp32", "int8", "fp16"]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("kind", "name"), GRAPHS)
+def test_every_attention_sublayer_is_one_attention_node(
+    artifact: MakeArtifact, kind: Kind, name: str, precision: Precision
+) -> None:
+    operators = count_operators(load(artifact, kind, name, precision))
+    assert operators["Attention"] == ATTENTION_SUBLAYERS[name]
+    assert operators["Softmax"] == 0
+    assert operators["TensorScatter"] == (4 if name == "decoder_step.onnx" else 0)
+    assert not {"If", "Loop", "Scan"} & operators.keys()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("kind", "name"), GRAPHS)
+def test_names_shapes_and_types_at_the_boundary(
+    artifact: MakeArtifact, kind: Kind, name: str, precision: Precision
+) -> None:
+    graph = load(artifact, kind, name, precision).graph
+    inputs, outputs = BOUNDARY[name]
+    assert {value.name: shape(value) for value in graph.input} == inputs
+    assert {value.name: shape(value) for value in graph.output} == outputs
+    for value in (*graph.input, *graph.output):
+        cache = value.name.startswith(("past", "present"))
+        whole = value.name in ("input_ids", "positions", "source_lengths", "lengths", "k", "token_ids")
+        expected = onnx.TensorProto.INT64 if whole else onnx.TensorProto.FLOAT
+        if cache and precision == "fp16":
+            expected = onnx.TensorProto.FLOAT16
+        assert value.type.tensor_type.elem_type == expected, value.name
+
+
+def test_a_decoder_step_moves_nothing_that_need_not_move(artifact: MakeArtifact) -> None:
+    operators = count_operators(load(artifact, "translation", "decoder_step.onnx", "fp32"))
+    assert not {"Cast", "Shape", "Concat", "Expand", "Slice", "Where", "Gemm", "Identity"} & operators.keys()
+    assert operators["Transpose"] == 0  # but the tied weight's, where it is too large to be folded
+    assert operators["MatMul"] == 2 * 6 + 1  # per layer: q, k, v in one; three more of attention; two of feed-forward
+
+
+def test_cross_attention_of_all_layers_is_projected_at_once(artifact: MakeArtifact) -> None:
+    operators = count_operators(load(artifact, "translation", "encoder.onnx", "fp32"))
+    assert operators["MatMul"] == 3 * 4 + 1
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_what_depends_on_weights_alone_is_computed_at_export(artifact: MakeArtifact, precision: Precision) -> None:
+    model = load(artifact, "mean_classifier", "classifier.onnx", precision)
+    features = [tuple(t.dims) for t in model.graph.initializer if 300 + 61 in t.dims]
+    assert features == [(300 + 61, C)], "the n-grams' weights and ratios are one table"
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("kind", "name"), GRAPHS)
+def test_nothing_of_the_exporting_machine_is_left(
+    artifact: MakeArtifact, kind: Kind, name: str, precision: Precision
+) -> None:
+    content = (artifact(kind, precision) / name).read_bytes()
+    assert not re.search(rb"torch|/home|/work|/tmp|\.py|aten|2\.\d+\.\d", content)
+    model = load(artifact, kind, name, precision)
+    assert (model.producer_name, model.producer_version) == ("attend", "")
+    onnx.checker.check_model(model, full_check=precision != "int8")
+
+
+def test_a_graph_without_all_its_attention_is_refused(checkpoint: MakeCheckpoint) -> None:
+    model = load_checkpoint(checkpoint("translation")).model
+    assert isinstance(model, Transformer)
+    with pytest.raises(ExportError, match="EncoderGraph has 4 attention sublayers and 3 Attention nodes"):
+        tracing.trace(EncoderGraph(model), tracing.encoder_signature(model), n_attention=4)
+
+
+def load(artifact: MakeArtifact, kind: Kind, name: str, precision: Precision) -> onnx.ModelProto:
+    return onnx.load(artifact(kind, precision) / name)
+
+
+def count_operators(model: onnx.ModelProto) -> Counter[str]:
+    return Counter(node.op_type for node in model.graph.node)
+
+
+def shape(value: onnx.ValueInfoProto) -> tuple[str | int, ...]:
+    return tuple(d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim)

@@ -1,0 +1,76 @@
+"""Tiny random checkpoints, all dimensions different."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from export.manifest import Precision
+from export.proof import TEXTS
+from model.checkpoint import build_model, save_checkpoint
+from model.config import Config
+from model.tokenizer import EOS_ID, train_tokenizer
+
+Kind = Literal["translation", "translation_post_norm", "mean_classifier", "max_classifier"]
+
+LAYERS: dict[str, Any] = {
+    "vocab_size": 300,
+    "d_model": 24,
+    "n_heads": 3,
+    "d_ff": 40,
+    "n_encoder_layers": 3,
+    "max_positions": 70,
+}
+TRANSLATION = LAYERS | {"task": "translation", "n_decoder_layers": 2, "source": "en", "target": "fr"}
+CLASSIFICATION = LAYERS | {"task": "classification", "labels": ["bad", "good", "odd", "dull", "long"]}
+MODELS: dict[Kind, dict[str, Any]] = {
+    "translation": TRANSLATION | {"norm": "pre"},
+    "translation_post_norm": TRANSLATION | {"norm": "post"},
+    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_gram_buckets": 61},
+    "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
+}
+MAX_SOURCE_TOKENS = 60
+
+MakeCheckpoint = Callable[[Kind], Path]
+MakeArtifact = Callable[[Kind, Precision], Path]
+
+
+def write_checkpoint(directory: Path, kind: Kind) -> None:
+    """A checkpoint with random weights."""
+    config = Config.model_validate(
+        {
+            "name": kind,
+            "description": "random weights",
+            "model": MODELS[kind],
+            "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
+            "training": {
+                "batch_tokens": 1,
+                "max_steps": 1,
+                "learning_rate": 1.0,
+                "warmup_steps": 1,
+                "decay_steps": 1,
+            },
+        }
+    )
+    model = build_model(config)
+    randomize(model)
+    tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=kind.startswith("translation"))
+    save_checkpoint(directory, config, model.state_dict(), tokenizer)
+
+
+def randomize(model: nn.Module) -> None:
+    """Weights with which greedy search wanders through the vocabulary and ends where it likes.
+
+    PyTorch's own make a tied decoder repeat its last token for ever, and leave all layer normalizations equal.
+    """
+    random = torch.Generator().manual_seed(2)
+    for name, parameter in model.named_parameters():
+        scale = 1.0 if "norm" in name else 0.2 if "tokens" in name else 0.25
+        parameter.data = torch.randn(parameter.shape, generator=random) * (0.05 if name.endswith("bias") else scale)
+        if name.endswith("tokens.weight"):
+            parameter.data[EOS_ID] *= 5
+    for name, buffer in model.named_buffers():
+        if name.endswith("ratios"):
+            buffer.copy_(torch.randn(buffer.shape, generator=random) * 0.05)
