@@ -28,7 +28,7 @@ SENTENCES = [
     [
         ("A man is riding a horse on the beach.", ["homme", "cheval", "plage"]),
         ("Two dogs play in the snow.", ["deux", "chiens", "neige"]),
-        ("I love you.", ["aime"]),
+        ("Where is the station?", ["où", "gare"]),
         ("He is reading a book.", ["il", "lit", "livre"]),
     ],
 )
