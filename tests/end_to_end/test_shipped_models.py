@@ -87,7 +87,7 @@ def test_white_space_lines_and_unknown_characters_survive(server: httpx.Client) 
         ("/translate", b'{"text": "Hi.", "target": "tlh"}', 422),
         ("/translate", b'{"text": "Hi.', 400),
         ("/translate", b'{"text": "Hi.", "beam": 4}', 422),
-        ("/classify", b"[]", 422),
+        ("/classify", b"[]", 400),
     ],
 )
 def test_a_wrong_request_gets_an_error_that_says_why_and_harms_nobody(
