@@ -5,10 +5,10 @@ training, not after.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 
 class ConfigError(ValueError):
@@ -111,6 +111,15 @@ class TrainingConfig(_Strict):
     fused_attention: bool = True
     """PyTorch's fused kernel; the plain products are twice as fast on a CPU while sequences are short."""
     seed: int = 1
+
+    @model_validator(mode="after")
+    def _last_step_is_kept(self) -> Self:
+        if self.max_steps % self.checkpoint_every_steps != 0:
+            raise ValueError(
+                f"max_steps {self.max_steps} is not a multiple of checkpoint_every_steps "
+                f"{self.checkpoint_every_steps}: the last steps would be lost"
+            )
+        return self
 
 
 class PretrainingConfig(_Strict):

@@ -31,6 +31,7 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("d_model: 32", "d_modle: 32", r"d_modle: Extra inputs are not permitted"),
         ("d_model: 32", "d_model: -32", r"d_model: Input should be greater than 0"),
         ("pooling: max", "pooling: sum", r"pooling: Input should be 'max' or 'mean'"),
+        ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
         ("name: ", "name: [", r"not YAML"),
     ],
 )
