@@ -48,6 +48,7 @@ def write_checkpoint(directory: Path, kind: Kind) -> None:
             "training": {
                 "batch_tokens": 1,
                 "max_steps": 1,
+                "checkpoint_every_steps": 1,
                 "learning_rate": 1.0,
                 "warmup_steps": 1,
                 "decay_steps": 1,
