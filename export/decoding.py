@@ -133,7 +133,10 @@ class DecoderRows:
         dtype = np.float16 if manifest.precision == "fp16" else np.float32
         self.session = session
         self.input_ids = np.full((R, 1), manifest.special_tokens.pad)
-        self.positions = np.zeros(R, np.int64)
+        self.positions = np.zeros(R, np.int32)
+        self.total_length = np.ones(1, np.int32)
+        self.rows_of_sources = np.arange(R)[:, None]  # greedy search: one row for each source
+        self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
         self.k = np.array([k])
         self.token_ids = np.zeros((R, k), np.int64)
@@ -159,7 +162,8 @@ class DecoderRows:
 
     def step(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Candidates and their log-probabilities, each (R, k), overwritten by the next step."""
-        if self.positions.max() >= self.cache_length:
+        self.total_length[0] = self.positions.max() + 1
+        if self.total_length[0] > self.cache_length:
             self.grow()
         self.session.run_with_iobinding(self.binding)
         return self.token_ids, self.log_probs
@@ -180,6 +184,9 @@ class DecoderRows:
         inputs: dict[str, Array] = {
             "input_ids": self.input_ids,
             "positions": self.positions,
+            "total_length": self.total_length,
+            "rows_of_sources": self.rows_of_sources,
+            "places_of_rows": self.places_of_rows,
             "source_lengths": self.source_lengths,
             "k": self.k,
         }

@@ -2,15 +2,17 @@
 
 They share the model's weights, and are traced but never called.
 
-Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim, E d_model, V vocabulary, C classes.
+Legend: B batch, S source, L cache length, H heads, D head_dim, E d_model, V vocabulary, C classes. In a decoder step
+R rows, one for each hypothesis, of N sources, each with up to W hypotheses.
 """
 
+from dataclasses import dataclass
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from export.onnx_attention import attend, top_k, write_rows
+from export.onnx_attention import attend, attend_to_past, flatten_rows, top_k
 from model.attention import MultiHeadAttention
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Decoder, Encoder, Transformer, TransformerClassifier
@@ -37,40 +39,72 @@ class EncoderGraph(nn.Module):
         return tuple(p.view(B, S, self.n_heads, -1).transpose(1, 2) for p in projections)  # (B, H, S, D)
 
 
+@dataclass(frozen=True)
+class Rows:
+    """What a decoder step is told of its rows."""
+
+    positions: Tensor
+    """(R) int32, where each token is written, counted from 0."""
+    total_length: Tensor
+    """(1) int32, the largest position and one more."""
+    of_sources: Tensor
+    """(N, W), the rows of each source, filled up with any row."""
+    places: Tensor
+    """(R), where in of_sources, flattened, each row stands."""
+    source_lengths: Tensor
+    """(N)."""
+
+
 class DecoderStepGraph(nn.Module):
-    """One token for R rows, each at its own position, with the self-attention caches written in place."""
+    """One token for R rows, each at its own position, with the self-attention caches written in place.
+
+    The hypotheses of one source share its keys and values: they are the queries of one cross-attention.
+    """
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.embedding = model.embedding
         self.decoder = model.decoder
         self.vocabulary_logits = model.logits
-        self.queries = nn.ModuleList(query_projection(layer.cross_attention) for layer in decoder_layers(model.decoder))
+        layers = decoder_layers(model.decoder)
+        # ONNX Runtime's products of one row are fast only where they are not scaled, so the weights are.
+        self.inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in layers)
+        self.queries = nn.ModuleList(scaled_query(layer.cross_attention) for layer in layers)
 
     def forward(
-        self, input_ids: Tensor, positions: Tensor, source_lengths: Tensor, k: Tensor, *past_key_values: Tensor
+        self,
+        input_ids: Tensor,
+        positions: Tensor,
+        total_length: Tensor,
+        rows_of_sources: Tensor,
+        places_of_rows: Tensor,
+        source_lengths: Tensor,
+        k: Tensor,
+        *past_key_values: Tensor,
     ) -> tuple[Tensor, ...]:
         """The k best next tokens of each row.
 
         Args:
             input_ids: (R, 1), the tokens just chosen.
-            positions: (R), where each is written, counted from 0.
-            source_lengths: (R).
+            positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `Rows`.
             k: (1), how many candidates.
-            past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (R, H, S, D).
+            past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, H, S, D).
 
         Returns:
             token_ids (R, k), log_probs (R, k) falling and in float32, then each layer's written decoder.key and .value.
         """
+        rows = Rows(positions, total_length, rows_of_sources, places_of_rows, source_lengths)
         x = self.embedding(input_ids, positions.unsqueeze(1))
         present: list[Tensor] = []
-        for i, (layer, query) in enumerate(zip(decoder_layers(self.decoder), self.queries, strict=True)):
-            cache = past_key_values[4 * i : 4 * i + 4]
-            x, *written = decode_layer(layer, query, x, positions, source_lengths, *cache)
+        for i, (layer, project, query) in enumerate(
+            zip(decoder_layers(self.decoder), self.inputs, self.queries, strict=True)
+        ):
+            caches = past_key_values[4 * i : 4 * i + 4]
+            x, *written = decode_layer(layer, project, query, x, rows, *caches)
             present += written
         logits = self.vocabulary_logits(self.decoder.final_norm(x)).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over all of V takes less time than the log-sum-exp that k candidates would need.
-        log_probs, token_ids = top_k(logits.log_softmax(dim=-1), k)
+        log_probs, token_ids = best_tokens(logits.log_softmax(dim=-1), k)
         return token_ids, log_probs, *present
 
 
@@ -115,10 +149,10 @@ def encode_layer(layer: EncoderLayer, x: Tensor, lengths: Tensor) -> Tensor:
 
 def decode_layer(
     layer: DecoderLayer,
+    project: nn.Module,
     query: nn.Module,
     x: Tensor,
-    positions: Tensor,
-    source_lengths: Tensor,
+    rows: Rows,
     key: Tensor,
     value: Tensor,
     memory_key: Tensor,
@@ -126,24 +160,25 @@ def decode_layer(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """x (R, 1, E) through one decoder layer: (R, 1, E), and the layer's self-attention key and value, written.
 
-    A single token's heads need no transposition: (R, 1, H * D) and (R, H, 1, D) are the same numbers in the same order.
+    Args:
+        project, query: the input projection of self-attention and the query's of cross-attention, both scaled.
     """
     E, H, D = layer.self_attention.d_model, layer.self_attention.n_heads, layer.self_attention.head_dim
 
-    def attend_to_past(y: Tensor) -> Tensor:
+    def attend_to_target(y: Tensor) -> Tensor:
         nonlocal key, value
-        q, k, v = layer.self_attention.input(y).view(-1, 3 * H, 1, D).chunk(3, dim=1)
-        key, value = write_rows(key, k, positions), write_rows(value, v, positions)
-        context = attend(q, key, value, positions + 1, H)
-        output: Tensor = layer.self_attention.output(context.view(-1, 1, E))
+        context, key, value = attend_to_past(project(y), key, value, rows.positions, rows.total_length, H)
+        output: Tensor = layer.self_attention.output(context)
         return output
 
     def attend_to_source(y: Tensor) -> Tensor:
-        context = attend(query(y).view(-1, H, 1, D), memory_key, memory_value, source_lengths, H)
-        output: Tensor = layer.cross_attention.output(context.view(-1, 1, E))
+        queries = query(y).view(-1, H, D)[rows.of_sources].transpose(1, 2)  # (N, H, W, D)
+        context = attend(queries, memory_key, memory_value, rows.source_lengths, H, scale=1.0)
+        places = context.transpose(1, 2).reshape(-1, 1, E)  # (N * W, 1, E)
+        output: Tensor = layer.cross_attention.output(places[rows.places])
         return output
 
-    x = layer.add_norm_self(x, attend_to_past)
+    x = layer.add_norm_self(x, attend_to_target)
     x = layer.add_norm_cross(x, attend_to_source)
     return layer.add_norm_feed_forward(x, layer.feed_forward), key, value
 
@@ -153,9 +188,37 @@ def decoder_layers(decoder: Decoder) -> list[DecoderLayer]:
     return [cast(DecoderLayer, layer) for layer in decoder.layers]
 
 
-def query_projection(attention: MultiHeadAttention) -> nn.Linear:
-    """The query's part of the stacked projection."""
-    return linear(attention.input.weight[: attention.d_model], attention.input.bias[: attention.d_model])
+def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """The k (1) highest log_probs (R, V) of each row, falling, and their tokens: each (R, k).
+
+    They lie in the k groups of neighbouring tokens whose maxima are highest. Maxima are cheap: with a selection from
+    them and another one from those groups it takes half the time of one selection from all of V.
+    """
+    R, V = log_probs.shape
+    size = group_size(V)
+    maxima = log_probs.view(R, V // size, size).amax(dim=-1)
+    _, groups = top_k(maxima, k.clamp(max=V // size))  # (R, k), or all groups
+    tokens = flatten_rows(groups.unsqueeze(-1) * size + torch.arange(size))  # (R, k * size)
+    best, places = top_k(log_probs.gather(1, tokens), k)
+    return best, tokens.gather(1, places)
+
+
+def group_size(n_tokens: int) -> int:
+    """The divisor nearest to 64, where both selections are short."""
+    return min((size for size in range(1, n_tokens + 1) if n_tokens % size == 0), key=lambda size: abs(size - 64))
+
+
+def scaled_input(attention: MultiHeadAttention) -> nn.Linear:
+    """The stacked projection with queries that need no scaling."""
+    scale = torch.ones(3 * attention.d_model)
+    scale[: attention.d_model] = attention.head_dim**-0.5
+    return linear(scale.unsqueeze(1) * attention.input.weight, scale * attention.input.bias)
+
+
+def scaled_query(attention: MultiHeadAttention) -> nn.Linear:
+    """The query's part of it."""
+    whole, d = scaled_input(attention), attention.d_model
+    return linear(whole.weight[:d], whole.bias[:d])
 
 
 def memory_projection(attention: MultiHeadAttention) -> nn.Linear:

@@ -11,7 +11,7 @@ from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 
 Precision = Literal["fp32", "int8", "fp16"]
@@ -65,7 +65,7 @@ class Limits(Section):
 class Decoding(Section):
     """What the service does unless asked otherwise."""
 
-    beam_size: int = 1
+    beam_size: int = 4
     length_penalty: float = 1.0
 
 

@@ -13,13 +13,16 @@ OPSET = 24
 """The first opset whose `Attention` counts valid keys per row and which has `TensorScatter`."""
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int, scale: float | None = None
+) -> Tensor:
     """Fused scaled dot-product attention in which row b sees its first n_keys[b] keys: no mask is ever built.
 
     Args:
         query, key, value: (B, T, E) and twice (B, S, E), heads side by side; or (B, H, T, D) and twice (B, H, S, D).
         n_keys: (B) int64, each from 1 to S.
         n_heads: H.
+        scale: of the scores; None is 1 / sqrt(D).
 
     Returns:
         The context, shaped like `query`.
@@ -27,31 +30,47 @@ def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: i
     Source: ONNX operator `Attention`, version 24, input `nonpad_kv_seqlen`.
     """
     heads_inside = query.dim() == 3
+    attributes: dict[str, int | float] = {"q_num_heads": n_heads, "kv_num_heads": n_heads} if heads_inside else {}
     return torch.onnx.ops.symbolic(
         "Attention",
         (query, key, value, None, None, None, n_keys),
-        attrs={"q_num_heads": n_heads, "kv_num_heads": n_heads} if heads_inside else {},
+        attrs=attributes if scale is None else {**attributes, "scale": scale},
         dtype=query.dtype,
         shape=query.shape,
         version=OPSET,
     )
 
 
-def write_rows(cache: Tensor, update: Tensor, positions: Tensor) -> Tensor:
-    """`cache` (R, H, L, D) with update (R, H, 1, D) written at each row's own position (R).
+def attend_to_past(
+    qkv: Tensor, key: Tensor, value: Tensor, positions: Tensor, total_length: Tensor, n_heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One new token per row: its key and value are written at the row's own position, and it sees all up to there.
 
-    ONNX Runtime writes in place when one buffer is bound both as the cache and as the result, and copies otherwise.
+    ONNX Runtime writes in place when one buffer is bound both as a cache and as its result. It reads what is valid of a
+    row and no more, so that a cache may be much longer than what is in it.
 
-    Source: ONNX operator `TensorScatter`, version 24.
+    Args:
+        qkv: (R, 1, 3 * E), the heads of query, key and value side by side, the queries scaled.
+        key, value: caches (R, H, L, D).
+        positions: (R) int32.
+        total_length: (1) int32, the largest of `positions` and one more.
+        n_heads: H.
+
+    Returns:
+        The context (R, 1, E), and both caches.
+
+    Source: ONNX Runtime's operator `GroupQueryAttention` (Ainslie et al. 2023), here with as many groups as heads.
     """
-    return torch.onnx.ops.symbolic(
-        "TensorScatter",
-        (cache, update, positions),
-        attrs={"axis": 2},
-        dtype=cache.dtype,
-        shape=cache.shape,
-        version=OPSET,
+    R, _, width = qkv.shape
+    context, new_key, new_value = torch.onnx.ops.symbolic_multi_out(
+        "com.microsoft::GroupQueryAttention",
+        (qkv, None, None, key, value, positions, total_length),
+        attrs={"num_heads": n_heads, "kv_num_heads": n_heads, "scale": 1.0},
+        dtypes=(qkv.dtype, key.dtype, value.dtype),
+        shapes=((R, 1, width // 3), key.shape, value.shape),
+        version=1,
     )
+    return context, new_key, new_value
 
 
 def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,3 +88,11 @@ def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         version=OPSET,
     )
     return values, indices
+
+
+def flatten_rows(x: Tensor) -> Tensor:
+    """x (R, k, n) as (R, k * n), whatever k is when the graph runs."""
+    R, k, n = x.shape
+    return torch.onnx.ops.symbolic(
+        "Reshape", (x, torch.tensor([0, -1])), dtype=x.dtype, shape=(R, k * n), version=OPSET
+    )

@@ -1,6 +1,7 @@
 """From graph modules to ONNX models: tracing, names at the boundary, and nothing of the machine that traced.
 
-Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim, V vocabulary, C classes.
+Legend: B batch, S source, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
+V vocabulary, C classes.
 """
 
 import ast
@@ -26,8 +27,14 @@ from model.transformer import Transformer, TransformerClassifier
 Shape = tuple[str | int, ...]
 """Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
 
-EXAMPLE_SIZES = {"B": 2, "R": 3, "S": 5, "L": 7, "k": 2}
+EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "k": 2}
 """Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
+
+INT32 = {"positions", "total_length"}
+"""What ONNX Runtime wants in 32 bits; all other whole numbers have 64."""
+
+ATTENTION = {"Attention", "GroupQueryAttention"}
+"""The operators that are a whole attention sublayer between its projections."""
 
 SCOPES = "pkg.torch.onnx.name_scopes"
 """Where the exporter notes the modules that a node comes from, outermost first."""
@@ -39,7 +46,7 @@ class ExportError(RuntimeError):
 
 @dataclass(frozen=True)
 class Signature:
-    """Names and shapes at a graph's boundary, in order. Whole numbers are int64, the rest is the model's float type."""
+    """Names and shapes at a graph's boundary, in order. What is no whole number is of the model's float type."""
 
     integers: dict[str, Shape]
     floats: dict[str, Shape]
@@ -73,14 +80,23 @@ def encoder_signature(model: Transformer) -> Signature:
 def decoder_step_signature(model: Transformer) -> Signature:
     """decoder_step.onnx."""
     H, D = heads(model.config)
+    integers: dict[str, Shape] = {
+        "input_ids": ("R", 1),
+        "positions": ("R",),
+        "total_length": (1,),
+        "rows_of_sources": ("N", "W"),
+        "places_of_rows": ("R",),
+        "source_lengths": ("N",),
+        "k": (1,),
+    }
     past: dict[str, Shape] = {}
     for i in range(model.config.n_decoder_layers):
-        for side, length in (("decoder", "L"), ("encoder", "S")):
-            past |= {f"past_key_values.{i}.{side}.{part}": ("R", H, length, D) for part in ("key", "value")}
+        for side, rows, length in (("decoder", "R", "L"), ("encoder", "N", "S")):
+            past |= {f"past_key_values.{i}.{side}.{part}": (rows, H, length, D) for part in ("key", "value")}
     names = cache_names("present", "decoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
     outputs |= dict.fromkeys(names, ("R", H, "L", D))
-    return Signature({"input_ids": ("R", 1), "positions": ("R",), "source_lengths": ("R",), "k": (1,)}, past, outputs)
+    return Signature(integers, past, outputs)
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
@@ -101,14 +117,16 @@ def heads(config: LayerConfig) -> tuple[int, int]:
 
 
 def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
-    """The graph as an ONNX model with the signature's names and shapes, and `n_attention` Attention nodes.
+    """The graph as an ONNX model with the signature's names and shapes, and `n_attention` nodes of fused attention.
 
     Raises:
-        ExportError: the number of Attention nodes is another.
+        ExportError: their number is another.
     """
     dtype = next(graph.parameters()).dtype
     inputs = signature.integers | signature.floats
-    examples = [example(shape, torch.int64) for shape in signature.integers.values()]
+    examples = [
+        example(shape, torch.int32 if name in INT32 else torch.int64) for name, shape in signature.integers.items()
+    ]
     examples += [example(shape, dtype) for shape in signature.floats.values()]
     dynamic = [dynamic_axes(shape) for shape in inputs.values()]
     fixed = len(dynamic) - len(signature.floats)
@@ -125,9 +143,11 @@ def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
         )
     assert program is not None
     model = program.model
-    found = sum(node.op_type == "Attention" for node in model.graph)
+    found = sum(node.op_type in ATTENTION for node in model.graph)
     if found != n_attention:
-        raise ExportError(f"{type(graph).__name__} has {n_attention} attention sublayers and {found} Attention nodes")
+        raise ExportError(
+            f"{type(graph).__name__} has {n_attention} attention sublayers and {found} nodes of attention"
+        )
     fold_tables(model)
     name_nodes(model)
     anonymize(model)

@@ -4,6 +4,7 @@ Legend: B batch, S source, T target, V vocabulary.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -72,3 +73,78 @@ def _collect(steps: list[tuple[Tensor, Tensor]]) -> list[Hypothesis]:
         produced = length + 1 if finished else length
         hypotheses.append(Hypothesis(ids[:length], scores[:produced].mean().item(), finished))
     return hypotheses
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A target of beam search: complete, or on its way."""
+
+    ids: list[int]
+    """Target tokens, with </s> where it was produced."""
+    log_prob: float
+    """Sum over the tokens."""
+    finish_reason: Literal["eos", "length", "repetition"] | None = None
+
+    def rank(self, length_penalty: float) -> tuple[bool, float]:
+        """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
+        return self.finish_reason == "eos", self.log_prob / len(self.ids) ** length_penalty
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    source: Tensor,
+    max_target_tokens: int,
+    beam_size: int,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+) -> list[Candidate]:
+    """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
+
+    At each step every live candidate is continued by every token, and the most probable continuations live on. One
+    that ends leaves the beam, which is narrower from then on. The search ends when the beam is empty, or when n_best
+    candidates have ended and none that lives is better than the last of them, at its present length.
+    """
+    memory = model.encode(source.unsqueeze(0), None)
+    live = [Candidate([], 0.0)]
+    finished: list[Candidate] = []
+    while live:
+        continued: list[Candidate] = []
+        for candidate in live:
+            prefix = torch.tensor([[BOS_ID, *candidate.ids]])
+            log_probs = model.logits(model.decode(prefix, memory, None)[0, -1]).log_softmax(dim=-1)
+            for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
+                continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
+        continued.sort(key=lambda candidate: -candidate.log_prob)
+        live = []
+        for candidate in continued[: beam_size - len(finished)]:
+            reason = _finish_reason(candidate.ids, len(source), max_target_tokens)
+            (live if reason is None else finished).append(Candidate(candidate.ids, candidate.log_prob, reason))
+        ended = sorted((c.rank(length_penalty) for c in finished if c.finish_reason == "eos"), reverse=True)
+        if len(ended) >= n_best and live:
+            best_alive = max(candidate.log_prob for candidate in live) / len(live[0].ids) ** length_penalty
+            if best_alive <= ended[n_best - 1][1]:
+                break
+    return sorted(finished, key=lambda candidate: candidate.rank(length_penalty), reverse=True)[:n_best]
+
+
+def _finish_reason(
+    ids: list[int], n_source: int, max_target_tokens: int
+) -> Literal["eos", "length", "repetition"] | None:
+    if ids[-1] == EOS_ID:
+        return "eos"
+    if len(ids) == max_target_tokens:
+        return "length"
+    return "repetition" if is_runaway(ids, n_source) else None
+
+
+def is_runaway(ids: list[int], n_source: int) -> bool:
+    """Whether a target goes round in circles: as many tokens as the source has, and 24, are 4 or more equal pieces.
+
+    Looked at after every eighth token. A source that repeats itself may be translated by such a target.
+    """
+    n = max(24, n_source)
+    if len(ids) % 8 != 0 or len(ids) < n:
+        return False
+    tail = ids[-n:]
+    return any(tail[period:] == tail[:-period] for period in range(1, n // 4 + 1))

@@ -4,8 +4,8 @@ import asyncio
 from typing import Literal
 
 from service.artifact import Manifest
-from service.engine import Engine
 from service.errors import NotAcceptable
+from service.pool import Pool
 from service.pooling import Reading, probabilities, windows
 from service.scheduler import Sequence
 from service.schemas import ClassifyRequest, Prediction
@@ -17,11 +17,11 @@ class Classifier:
     """One classification model, as requests see it."""
 
     def __init__(
-        self, manifest: Manifest, provider: Literal["cpu", "cuda"], tokenizer: Tokenizer, engine: Engine[Reading]
+        self, manifest: Manifest, provider: Literal["cpu", "cuda"], tokenizer: Tokenizer, pool: Pool[Reading]
     ) -> None:
         self.manifest = manifest
         self.provider = provider
-        self.engine = engine
+        self.pool = pool
         self._tokenizer = tokenizer
 
     async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
@@ -31,12 +31,12 @@ class Classifier:
             NotAcceptable: a text is white space only.
             RequestError: what the engine raises.
         """
-        deadline = self.engine.clock() + timeout_s
+        deadline = self.pool.clock() + timeout_s
         if any(text.isspace() for text in request.text):
             raise NotAcceptable("a text is white space only, there is nothing to classify")
         with timing.tokenizing():
             texts = await asyncio.to_thread(self._windows, request.text)
-        timing.ran(await self.engine.run([window for text in texts for window in text], deadline))
+        timing.ran(await self.pool.run([window for text in texts for window in text], deadline))
         return [self._prediction(text) for text in texts]
 
     def _windows(self, texts: list[str]) -> list[list[Sequence[Reading]]]:

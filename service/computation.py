@@ -8,16 +8,19 @@ Output = TypeVar("Output")
 
 
 class Computation(Protocol[Output]):
-    """Forward passes over slots. Every call comes from one thread; any may raise, and the next call must still work."""
+    """Forward passes over running sequences, each in its place.
+
+    Every call comes from one thread; any may raise, and the next call must still work.
+    """
 
     def warm_up(self) -> None:
-        """One real forward pass; only called while no slot is taken."""
+        """One real forward pass; only called while nothing runs."""
 
-    def prefill(self, first_slot: int, sequences: list[Sequence[Output]], /) -> None:
-        """Read the sources, one into each slot from `first_slot` on; may finish them."""
+    def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
+        """Read the sources, one into each place from `first_place` on; may finish them."""
 
-    def step(self, running: list[Sequence[Output]], /) -> None:
-        """Advance running[i], which is in slot i, by one token; may finish some."""
+    def step(self, running: list[Sequence[Output]], /) -> int:
+        """Advance running[i], which is in place i, by one token, and may finish some; how many rows that took."""
 
-    def move(self, source_slot: int, target_slot: int, /) -> None:
-        """Copy a slot over another one."""
+    def move(self, source_place: int, target_place: int, /) -> None:
+        """Copy what is in a place over another one."""

@@ -4,8 +4,8 @@ The worker repeats one step: drop what nobody waits for, admit newcomers, run a 
 request is answered exactly once, with a result or with a named error, even if a forward pass raises or the worker dies.
 """
 
-import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -22,6 +22,7 @@ from service.scheduler import Scheduler, Sequence
 logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class _Request(Generic[Output]):
     future: Future[Answer[Output]] = field(default_factory=Future)
     admitted_at: float | None = None
     encode_s: float = 0.0
+
+    @property
+    def work(self) -> int:
+        return sum(sequence.work for sequence in self.sequences)
 
 
 class Engine(Generic[Output]):
@@ -71,23 +76,21 @@ class Engine(Generic[Output]):
         self._health = Health(max_age_s=3 * probe_interval_s)
         self.warm = threading.Event()
         """Set when the first forward pass has been tried; requests are refused before."""
+        self.load = 0
+        """Work of the requests that are accepted and not answered."""
         self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
-        # The lock guards what callers' threads touch too: these four and scheduler.waiting. The rest is the worker's.
+        # The lock guards what callers' threads touch too: these, load and scheduler.waiting. The rest is the worker's.
         self._wake = threading.Condition()
         self._requests: dict[_Request[Output], None] = {}
         self._request_of: dict[Sequence[Output], _Request[Output]] = {}
+        self._next_deadline = math.inf
+        self._somebody_left = False
         self._draining = False
         self._closed = False
 
     def start(self) -> None:
         """Start the worker, which begins with a warm-up forward pass."""
         self._thread.start()
-
-    async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
-        """Submit and wait, from an event loop; a cancelled wait cancels the request. No sequences are no request."""
-        if not sequences:
-            return Answer([], 0.0, 0.0, 0.0)
-        return await asyncio.wrap_future(self.submit(sequences, deadline))
 
     def submit(self, sequences: list[Sequence[Output]], deadline: float) -> Future[Answer[Output]]:
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
@@ -102,10 +105,13 @@ class Engine(Generic[Output]):
                 self.scheduler.add(sequences)
                 self._requests[request] = None
                 self._request_of.update(dict.fromkeys(sequences, request))
+                self._next_deadline = min(self._next_deadline, deadline)
+                self.load += request.work
                 self._wake.notify()
         except Unavailable as refusal:
             self._metrics.rejected(refusal.reason)
             raise
+        request.future.add_done_callback(self._notice_cancellation)
         return request.future
 
     def unready_reason(self) -> str | None:
@@ -179,10 +185,18 @@ class Engine(Generic[Output]):
         if self.scheduler.running:
             self._decode_step()
 
+    def _notice_cancellation(self, future: Future[Answer[Output]]) -> None:
+        if future.cancelled():
+            self._somebody_left = True
+
     def _drop_abandoned(self) -> None:
-        with self._wake:
-            requests = list(self._requests)
         now = self.clock()
+        if not self._somebody_left and now < self._next_deadline:
+            return
+        with self._wake:
+            self._somebody_left = False
+            requests = list(self._requests)
+            self._next_deadline = min((r.deadline for r in requests if r.deadline > now), default=math.inf)
         for request in requests:
             if request.future.cancelled():
                 self._leave(request, None)
@@ -219,25 +233,26 @@ class Engine(Generic[Output]):
                 self._prefill([sequence])
 
     def _decode_step(self) -> None:
-        rows = len(self.scheduler.running)
-        self._forward("decode", self._computation.step, self.scheduler.running)
-        self._metrics.stepped(rows)
+        sequences = len(self.scheduler.running)
+        rows = self._forward("decode", self._computation.step, self.scheduler.running)
+        self._metrics.stepped(sequences, rows)
         self._finish()
 
-    def _forward(self, phase: str, run: Callable[..., None], *arguments: object) -> None:
+    def _forward(self, phase: str, run: Callable[..., Result], *arguments: object) -> Result:
         """The one place where a computation runs: timed, and its outcome kept for readiness."""
         began = self.clock()
         try:
-            run(*arguments)
+            result = run(*arguments)
         except Exception as error:
             self._health.failed(error)
             raise
         ended = self.clock()
         self._health.succeeded(ended)
         self._metrics.inferred(phase, ended - began)
+        return result
 
     def _finish(self) -> None:
-        """Free the slots of finished sequences, and answer the requests that have no other left."""
+        """Free the places of finished sequences, and answer the requests that have no other left."""
         finished = [sequence for sequence in self.scheduler.running if sequence.finished]
         self._evict(finished)
         for request in {self._request_of[sequence]: None for sequence in finished}:
@@ -274,13 +289,14 @@ class Engine(Generic[Output]):
             if request not in self._requests:
                 return False
             del self._requests[request]
+            self.load -= request.work
         if request.future.set_running_or_notify_cancel():
             return True
         self._metrics.cancelled("client_gone")
         return False
 
     def _fail_admitted(self, error: Exception) -> None:
-        """A step failed: its members are answered, the slots are empty again, and the loop goes on."""
+        """A step failed: its members are answered, the places are empty again, and the loop goes on."""
         with self._wake:
             admitted = [request for request in self._requests if request.admitted_at is not None]
         if self._closed:

@@ -1,12 +1,14 @@
 """Artifacts to models: the one place where the rooms are put together."""
 
 import logging
+from dataclasses import replace
 
 from service.artifact import Artifact, read_artifacts
 from service.classification import Classifier
-from service.decoding import GreedyDecoding
+from service.decoding import BeamSearch, Search
 from service.engine import Engine
 from service.metrics import EngineMetrics, Metrics
+from service.pool import Pool
 from service.pooling import OnePass
 from service.registry import Models
 from service.runner.classification import ClassificationRunner
@@ -39,25 +41,32 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
 
 def _translator(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Translator:
     manifest = artifact.manifest
-    runner = TranslationRunner(artifact, provider, settings.slots)
-    engine = Engine(
-        manifest.name,
-        GreedyDecoding(runner, manifest.special_tokens.bos, manifest.special_tokens.eos),
-        Scheduler(settings.slots, settings.max_waiting, settings.prefill_padded_tokens),
-        EngineMetrics(metrics, manifest.task),
-        settings.probe_interval_s,
-    )
-    return Translator(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), engine)
+    on_cpu = provider.name == "cpu"
+    workers = settings.workers or (provider.threads if on_cpu else 1)
+    slots = settings.slots or (32 if on_cpu else 256)
+    share = replace(provider, threads=max(1, provider.threads // workers))
+
+    def engine(number: int) -> Engine[Search]:
+        runner = TranslationRunner(artifact, share, slots)
+        return Engine(
+            f"{manifest.name} worker {number}" if workers > 1 else manifest.name,
+            BeamSearch(runner, slots, manifest.special_tokens.bos, manifest.special_tokens.eos),
+            Scheduler(slots, settings.max_waiting, settings.prefill_padded_tokens or (512 if on_cpu else 8192)),
+            EngineMetrics(metrics, manifest.task),
+            settings.probe_interval_s,
+        )
+
+    pool = Pool([engine(number) for number in range(workers)])
+    return Translator(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), pool)
 
 
 def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Classifier:
     manifest = artifact.manifest
-    runner = ClassificationRunner(artifact, provider)
     engine = Engine(
         manifest.name,
-        OnePass(runner, manifest.special_tokens.unk),
-        Scheduler(settings.slots, settings.max_waiting, settings.prefill_padded_tokens),
+        OnePass(ClassificationRunner(artifact, provider), manifest.special_tokens.unk),
+        Scheduler(settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or 8192),
         EngineMetrics(metrics, manifest.task),
         settings.probe_interval_s,
     )
-    return Classifier(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), engine)
+    return Classifier(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), Pool([engine]))

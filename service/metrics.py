@@ -96,11 +96,11 @@ class EngineMetrics:
         self._source_tokens.inc(tokens)
         self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
 
-    def stepped(self, rows: int) -> None:
-        """One decoder step wrote a token in each of its rows."""
+    def stepped(self, sequences: int, rows: int) -> None:
+        """One decoder step took so many sequences a token further, in so many rows."""
         self._metrics.decode_steps.inc()
         self._batch_rows.observe(rows)
-        self._target_tokens.inc(rows)
+        self._target_tokens.inc(sequences)
 
 
 @dataclass(frozen=True)

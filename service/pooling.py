@@ -37,17 +37,17 @@ class OnePass:
     def warm_up(self) -> None:
         self._classifier.classify([[self._unk]])
 
-    def prefill(self, _first_slot: int, sequences: list[Sequence[Reading]]) -> None:
+    def prefill(self, _first_place: int, sequences: list[Sequence[Reading]]) -> None:
         logits = self._classifier.classify([sequence.source_ids for sequence in sequences])
         for sequence, row in zip(sequences, logits, strict=True):
             sequence.output.logits = row
             sequence.finished = True
 
-    def step(self, _running: list[Sequence[Reading]]) -> None:
+    def step(self, _running: list[Sequence[Reading]]) -> int:
         raise AssertionError("a classifier has no steps: prefill finishes its sequences")
 
-    def move(self, _source_slot: int, _target_slot: int) -> None:
-        """A classifier keeps nothing in its slots."""
+    def move(self, _source_place: int, _target_place: int) -> None:
+        """A classifier keeps nothing in its places."""
 
 
 def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:

@@ -26,23 +26,23 @@ class Models:
 
     def start(self) -> None:
         for model in self:
-            model.engine.start()
+            model.pool.start()
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered."""
         for model in self:
-            model.engine.drain()
+            model.pool.drain()
 
     def stop(self, timeout_s: float) -> None:
         """Answer what is accepted, at most for `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
         for model in self:
-            model.engine.stop(max(0.0, ends_at - time.monotonic()))
+            model.pool.stop(max(0.0, ends_at - time.monotonic()))
 
     def unready_reason(self) -> str | None:
         """Why this process should get no requests now, model by model; None if it should."""
-        reasons = [(model.manifest.name, model.engine.unready_reason()) for model in self]
+        reasons = [(model.manifest.name, model.pool.unready_reason()) for model in self]
         return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
@@ -87,9 +87,9 @@ class Models:
                 model.manifest.task,
                 model.manifest.precision,
                 model.provider,
-                waiting=len(model.engine.scheduler.waiting),
-                running=len(model.engine.scheduler.running),
-                slots=model.engine.scheduler.slots,
+                waiting=sum(len(engine.scheduler.waiting) for engine in model.pool.engines),
+                running=sum(len(engine.scheduler.running) for engine in model.pool.engines),
+                slots=sum(engine.scheduler.slots for engine in model.pool.engines),
             )
             for model in self
         ]

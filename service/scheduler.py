@@ -1,10 +1,9 @@
 """Who waits and who runs: continuous batching in plain Python.
 
-A sequence waits, is admitted, runs in a slot (one decoder row) and leaves. `running[i]` is always in slot i, so that
-the rows in use are the first rows of every cache; when a row leaves, the last row moves into its place.
+A sequence waits, is admitted, runs and leaves. `running[i]` is always in place i, so that the places in use are the
+first ones; when a sequence leaves, the last one moves into its place. A slot is one decoder row.
 """
 
-from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -13,6 +12,9 @@ from service.errors import QueueFull
 
 Output = TypeVar("Output")
 
+ADMISSION_WINDOW = 64
+"""How many of the waiting are looked at in one admission."""
+
 
 @dataclass(eq=False)
 class Sequence(Generic[Output]):
@@ -20,22 +22,29 @@ class Sequence(Generic[Output]):
 
     source_ids: list[int]
     output: Output
+    slots: int = 1
+    """Decoder rows that it takes at most."""
     finished: bool = False
+
+    @property
+    def work(self) -> int:
+        """What it costs, roughly: a target is about as long as its source."""
+        return len(self.source_ids) * self.slots
 
 
 @dataclass(frozen=True)
 class Move:
-    """Row `source` must be copied over row `target`."""
+    """What is in place `source` must be copied over place `target`."""
 
     source: int
     target: int
 
 
 class Scheduler(Generic[Output]):
-    """First come, first served, within the slots and a budget of padded tokens per admission.
+    """The longest waiting first, with others of its length, within the slots and a budget of padded tokens.
 
     Args:
-        slots: most sequences running at once.
+        slots: decoder rows that those running may take together.
         max_waiting: sequences that may wait before further requests are refused.
         prefill_padded_tokens: budget of one admission, longest source x count; a longer source is admitted alone.
     """
@@ -44,7 +53,7 @@ class Scheduler(Generic[Output]):
         self.slots = slots
         self.max_waiting = max_waiting
         self.prefill_padded_tokens = prefill_padded_tokens
-        self.waiting: deque[Sequence[Output]] = deque()
+        self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
 
     def add(self, sequences: Iterable[Sequence[Output]]) -> None:
@@ -60,34 +69,47 @@ class Scheduler(Generic[Output]):
         self.waiting.extend(sequences)
 
     def admit(self) -> list[Sequence[Output]]:
-        """Take from the waiting what fits; it runs once `start` is told so."""
+        """Take from the waiting what fits; it runs once `start` is told so.
+
+        The one that waits longest is always among them, or nothing is admitted, so that nobody starves. It is joined by
+        those next in line whose sources are nearest to its own in length, so that little of the batch is padding.
+        """
+        free = self.slots - sum(sequence.slots for sequence in self.running)
+        if not self.waiting or self.waiting[0].slots > free:
+            return []
+        first = self.waiting[0]
+        by_nearness = sorted(
+            self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(len(sequence.source_ids) - len(first.source_ids))
+        )
         admitted: list[Sequence[Output]] = []
         longest = 0
-        while self.waiting and len(self.running) + len(admitted) < self.slots:
-            longest = max(longest, len(self.waiting[0].source_ids))
-            if admitted and longest * (len(admitted) + 1) > self.prefill_padded_tokens:
+        for sequence in [first, *(sequence for sequence in by_nearness if sequence is not first)]:
+            longest = max(longest, len(sequence.source_ids))
+            free -= sequence.slots
+            if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):
                 break
-            admitted.append(self.waiting.popleft())
+            admitted.append(sequence)
+        self.withdraw(admitted)
         return admitted
 
     def start(self, sequences: Iterable[Sequence[Output]]) -> None:
-        """Run them in the next free slots, in order."""
+        """Run them in the next free places, in order."""
         self.running.extend(sequences)
 
     def withdraw(self, sequences: Collection[Sequence[Output]]) -> None:
         """Forget those that still wait."""
         leaving = set(sequences)
-        self.waiting = deque(sequence for sequence in self.waiting if sequence not in leaving)
+        self.waiting = [sequence for sequence in self.waiting if sequence not in leaving]
 
     def evict(self, sequences: Collection[Sequence[Output]]) -> list[Move]:
-        """Free the slots of those that run, and keep the rest compact by the moves returned, to be done in order."""
+        """Free the places of those that run, and keep the rest compact by the moves returned, to be done in order."""
         leaving = set(sequences)
         moves = []
-        for slot in reversed(range(len(self.running))):
-            if self.running[slot] in leaving:
+        for place in reversed(range(len(self.running))):
+            if self.running[place] in leaving:
                 last = len(self.running) - 1
-                if slot != last:
-                    self.running[slot] = self.running[last]
-                    moves.append(Move(source=last, target=slot))
+                if place != last:
+                    self.running[place] = self.running[last]
+                    moves.append(Move(source=last, target=place))
                 self.running.pop()
         return moves

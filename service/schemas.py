@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from service.artifact import Decoding, Direction, Limits, Manifest
-from service.decoding import MAX_BEAM_SIZE
+from service.decoding import MAX_BEAM_SIZE, FinishReason
 
 
 def _listed(value: object) -> object:
@@ -59,10 +59,13 @@ class TranslateRequest(_Request):
         default=None, ge=1, le=MAX_BEAM_SIZE, description="Width of the search; the model's own by default."
     )
     length_penalty: float | None = Field(
-        default=None, ge=0, le=10, description="Ranks hypotheses of a beam; without effect at beam_size 1."
+        default=None,
+        ge=0,
+        le=10,
+        description="Hypotheses rank by log-probability / tokens^this; the model's own by default.",
     )
     alternatives: int = Field(
-        default=0, ge=0, le=0, description="Further translations of each text; none in this version."
+        default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
     )
     max_target_tokens: int | None = Field(
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
@@ -85,12 +88,24 @@ class Segment(BaseModel):
     target: Range
 
 
-class Translation(BaseModel):
+class Alternative(BaseModel):
+    """One translation of a text."""
+
     text: str
     score: float = Field(description="Mean log-probability per target token; 0 where there is none.")
-    finish_reason: Literal["eos", "length"] = Field(description="length: a sentence reached max_target_tokens.")
-    source_tokens: int = Field(description="Ends of sequence included.")
+    finish_reason: FinishReason = Field(
+        description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
+    )
     target_tokens: int = Field(description="Ends of sequence included.")
+
+
+class Translation(Alternative):
+    """The best translation of a text."""
+
+    source_tokens: int = Field(description="Ends of sequence included.")
+    alternatives: list[Alternative] | None = Field(
+        default=None, description="The next best, where they were asked for."
+    )
     segments: list[Segment] | None = Field(default=None, description="Where the text was translated in several pieces.")
 
 

@@ -7,6 +7,8 @@ import limits
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from service.decoding import MAX_BEAM_SIZE
+
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ATTEND_", env_ignore_empty=True, frozen=True)
@@ -21,14 +23,27 @@ class Settings(BaseSettings):
     threads: int | None = Field(
         default=None,
         ge=1,
-        description="CPU threads of one forward pass; by default the physical cores of this process.",
+        description="CPU threads that a model uses; by default the physical cores of this process.",
     )
-    slots: int = Field(default=64, ge=1, description="Sequences that a model runs at once (decoder rows).")
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Decoders of a translation model side by side, which share the threads; "
+        "by default one per thread on the CPU, one on CUDA.",
+    )
+    slots: int | None = Field(
+        default=None,
+        ge=MAX_BEAM_SIZE,
+        description="Hypotheses that one worker runs at once (decoder rows); by default 32 on the CPU, 256 on CUDA.",
+    )
     max_waiting: int = Field(
-        default=1024, ge=1, description="Sequences that may wait for a model; at that number further requests get 503."
+        default=1024, ge=1, description="Sequences that may wait for a worker; at that number further requests get 503."
     )
-    prefill_padded_tokens: int = Field(
-        default=2048, ge=1, description="Source tokens, padding included, that one forward pass reads at most."
+    prefill_padded_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Source tokens, padding included, that one forward pass reads at most; "
+        "by default 512 for translation on the CPU, so that running requests do not stall, else 8192.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")

@@ -3,39 +3,57 @@
 Legend: R slots, H heads, L cache length, D head_dim, B rows of a block, K length of a block.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from onnxruntime import InferenceSession, OrtValue
 
+Indices = NDArray[np.int64]
+
 SHORTEST = 32
-"""Lengths are this times a power of two, so that few shapes are ever seen and growing costs little."""
+
+
+def power_of_two(length: int) -> int:
+    """`length` rounded up to a power of two, at least 32: few shapes are ever seen, and growing costs little."""
+    return max(SHORTEST, 1 << (length - 1).bit_length())
+
+
+def quarter_power_of_two(length: int) -> int:
+    """`length` rounded up to a multiple of a quarter of the power of two above it, at least of 8: little is padding."""
+    step = max(8, (1 << (length - 1).bit_length()) // 4)
+    return -(-length // step) * step
 
 
 class CacheGroup:
-    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name."""
+    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name.
 
-    def __init__(self, caches: dict[str, "Cache"]) -> None:
+    Args:
+        bucket: the length to give to caches that need one.
+    """
+
+    def __init__(self, caches: dict[str, "Cache"], bucket: Callable[[int], int]) -> None:
         self.caches = caches
         self.length = 0
+        self._bucket = bucket
 
     def fit(self, needed: int, rows: int) -> bool:
         """Give the first `rows` rows, which are in use, `needed` columns; True if memory has moved.
 
-        Memory that was needed once is given back when no row is in use, or when a quarter of it would do.
+        Memory that was needed once is given back when no row is in use, or when half of it would do.
         """
-        length = max(SHORTEST, 1 << (needed - 1).bit_length())
-        if length == self.length or (length < self.length < 4 * length and rows > 0):
+        length = self._bucket(needed)
+        if length == self.length or (length < self.length < 2 * length and rows > 0):
             return False
         for cache in self.caches.values():
             cache.resize(length, rows)
         self.length = length
         return True
 
-    def move(self, source_row: int, target_row: int) -> None:
+    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
         for cache in self.caches.values():
-            cache.move(source_row, target_row)
+            cache.copy(source_rows, target_rows, n_columns)
 
 
 class Cache(Protocol):
@@ -51,8 +69,8 @@ class Cache(Protocol):
     def write(self, first_row: int, block: OrtValue) -> None:
         """Copy a block (B, H, K, D), K <= L, into the rows from `first_row` on."""
 
-    def move(self, source_row: int, target_row: int) -> None:
-        """Copy a row over another one."""
+    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
+        """Copy the first columns, or more, of rows over other rows; none of these is also copied from."""
 
 
 class HostCache:
@@ -77,26 +95,33 @@ class HostCache:
         B, _, K, _ = values.shape
         self._rows[first_row : first_row + B, :, :K] = values
 
-    def move(self, source_row: int, target_row: int) -> None:
-        self._rows[target_row] = self._rows[source_row]
+    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
+        self._rows[target_rows, :, :n_columns] = self._rows[source_rows, :, :n_columns]
 
 
 class DeviceCache:
-    """In a device's memory. Rows are copied there by the graph of copy_graph.py, which sees float32 words of any type.
+    """In a device's memory. Rows are copied there by the graphs of copy_graphs.py, which see float32 words of any type.
 
     Args:
         device: ONNX Runtime's name of it, such as "cuda".
-        copier: a session of the copy graph on that device.
+        copier, reorderer: sessions of the graphs WRITE and REORDER on that device.
     """
 
     def __init__(
-        self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike, device: str, copier: InferenceSession
+        self,
+        slots: int,
+        n_heads: int,
+        head_dim: int,
+        dtype: DTypeLike,
+        device: str,
+        copier: InferenceSession,
+        reorderer: InferenceSession,
     ) -> None:
         row_bytes = head_dim * np.dtype(dtype).itemsize
         assert row_bytes % 4 == 0, "a head is a whole number of float32 words"
         self._slots, self._n_heads, self._words = slots, n_heads, row_bytes // 4
         self._device = device
-        self._copier = copier
+        self._copier, self._reorderer = copier, reorderer
         self._length = 0
         self._rows: OrtValue | None = None
 
@@ -116,8 +141,14 @@ class DeviceCache:
         B, _, K, _ = block.shape()
         self._copy(first_row, B, int(block.data_ptr()), K, K)
 
-    def move(self, source_row: int, target_row: int) -> None:
-        self._copy(target_row, 1, self.pointer + source_row * self._row_bytes(), self._length, self._length)
+    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:  # noqa: ARG002 (copies all)
+        shape = [self._slots, self._n_heads, self._length, self._words]
+        binding: Any = self._reorderer.io_binding()
+        binding.bind_input("cache", self._device, 0, np.float32, shape, self.pointer)
+        binding.bind_output("copied", self._device, 0, np.float32, shape, self.pointer)
+        binding.bind_cpu_input("sources", source_rows)
+        binding.bind_cpu_input("targets", target_rows[:, None])
+        self._reorderer.run_with_iobinding(binding)
 
     def _copy(self, first_row: int, rows: int, block: int, block_length: int, kept: int) -> None:
         """From `block`, the address of (rows, H, block_length, D), the first `kept` columns."""

@@ -1,9 +1,10 @@
-"""Decoder rows on ONNX Runtime: slots full of keys and values, one step for all of them.
+"""Sources in places and hypotheses in rows on ONNX Runtime: their keys and values, and one step for all of them.
 
 The step graph works on the caches in place: each is bound as input and as output at one address, so that a key is
-scattered into its row and nothing else moves.
+written into its row and nothing else moves.
 
-Legend: R rows, B newcomers, S source, L cache length, H heads, D head_dim.
+Legend: R rows, N sources, W rows of one source, B newcomers, S source, L cache length, H heads, D head_dim,
+k candidates.
 """
 
 from typing import Any
@@ -12,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Artifact
-from service.runner.caches import CacheGroup
+from service.decoding import MAX_BEAM_SIZE
+from service.runner.caches import CacheGroup, power_of_two
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
-ONE_CANDIDATE = np.ones(1, np.int64)
+Integers = NDArray[np.int64]
 
 
 class TranslationRunner:
-    """The encoder and the decoder step of one artifact over `slots` rows, of which the first are in use."""
+    """The encoder and the decoder step of one artifact, over `slots` rows and as many sources."""
 
     def __init__(self, artifact: Artifact, provider: Provider, slots: int) -> None:
         manifest = artifact.manifest
@@ -31,23 +33,20 @@ class TranslationRunner:
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
         self._encoder = provider.session(artifact.path("encoder.onnx"))
         self._decoder_step = provider.session(artifact.path("decoder_step.onnx"))
-        self._self_attention = self._cache_group("decoder", manifest.dimensions.n_decoder_layers)
-        self._cross_attention = self._cache_group("encoder", manifest.dimensions.n_decoder_layers)
-        self._input_ids = np.full((slots, 1), self._pad, np.int64)
-        self._positions = np.zeros(slots, np.int64)
+        n_layers = manifest.dimensions.n_decoder_layers
+        self._self_attention = CacheGroup(self._caches("decoder", n_layers), power_of_two)
+        self._cross_attention = CacheGroup(self._caches("encoder", n_layers), provider.source_bucket)
         self._source_lengths = np.ones(slots, np.int64)
-        self._token_ids = np.zeros((slots, 1), np.int64)
-        self._log_probs = np.zeros((slots, 1), np.float32)
         self._binding: Any = self._decoder_step.io_binding()
-        self._bound_rows: int | None = None
+        self._bound: tuple[int, int] | None = None
 
-    def encode(self, first_slot: int, sources: list[list[int]]) -> None:
-        """Read B sources into slots first_slot..first_slot+B-1, as keys and values of every cross-attention."""
+    def encode(self, first_place: int, sources: list[list[int]]) -> None:
+        """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        rows = first_slot + len(sources)
-        self._source_lengths[first_slot:rows] = lengths
-        self._fit(self._cross_attention, int(self._source_lengths[:rows].max()), first_slot)
-        if first_slot == 0:
+        places = first_place + len(sources)
+        self._source_lengths[first_place:places] = lengths
+        self._fit(self._cross_attention, int(self._source_lengths[:places].max()), first_place)
+        if first_place == 0:
             self._fit(self._self_attention, 1, rows=0)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
@@ -56,53 +55,76 @@ class TranslationRunner:
             binding.bind_output(f"present.{name}", self._provider.name)
         self._encoder.run_with_iobinding(binding)
         for cache, block in zip(self._cross_attention.caches.values(), binding.get_outputs(), strict=True):
-            cache.write(first_slot, block)
+            cache.write(first_place, block)
 
     def step(
-        self, token_ids: NDArray[np.int64], positions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Feed token_ids (R) at positions (R): the most probable next tokens (R) and their log-probabilities (R)."""
-        R = len(token_ids)
-        self._input_ids[:R, 0] = token_ids
-        self._positions[:R] = positions
-        self._fit(self._self_attention, int(positions.max()) + 1, R)
-        self._fit(self._cross_attention, int(self._source_lengths[:R].max()), R)
-        self._bind(self._provider.padded_rows(R, self._slots))
+        self, token_ids: Integers, positions: Integers, rows_of_sources: Integers, places_of_rows: Integers, k: int
+    ) -> tuple[Integers, NDArray[np.float32]]:
+        """Feed token_ids (R) at positions (R): the k most probable next tokens and their log-probabilities, (R, k).
+
+        Args:
+            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
+            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
+        """
+        R, (N, W) = len(token_ids), rows_of_sources.shape
+        length = int(positions.max()) + 1
+        self._fit(self._self_attention, length, R)
+        self._fit(self._cross_attention, int(self._source_lengths[:N].max()), N)
+        rows, places = self._provider.padded(R, self._slots), self._provider.padded(N, self._slots)
+        width = self._provider.padded(W, MAX_BEAM_SIZE)
+        self._bind_caches(rows, places)
+        bind = self._binding.bind_cpu_input
+        bind("input_ids", filled(token_ids, (rows,), self._pad)[:, None])
+        bind("positions", filled(positions, (rows,), 0).astype(np.int32))
+        bind("total_length", np.array([length], np.int32))
+        bind("rows_of_sources", filled(rows_of_sources, (places, width), 0))
+        bind("places_of_rows", filled(places_of_rows // W * width + places_of_rows % W, (rows,), 0))
+        bind("source_lengths", filled(self._source_lengths[:N], (places,), 1))
+        bind("k", np.array([k]))
+        self._binding.bind_output("token_ids", "cpu")
+        self._binding.bind_output("log_probs", "cpu")
         self._decoder_step.run_with_iobinding(self._binding)
-        self._binding.synchronize_outputs()
-        return self._token_ids[:R, 0].copy(), self._log_probs[:R, 0].copy()
+        outputs = self._binding.get_outputs()
+        return outputs[-2].numpy()[:R], outputs[-1].numpy()[:R]
 
-    def move(self, source_slot: int, target_slot: int) -> None:
-        """Copy a slot over another one."""
-        self._self_attention.move(source_slot, target_slot)
-        self._cross_attention.move(source_slot, target_slot)
-        self._source_lengths[target_slot] = self._source_lengths[source_slot]
+    def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:
+        """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
+        self._self_attention.copy(source_rows, target_rows, n_tokens)
 
-    def _cache_group(self, attention: str, n_layers: int) -> CacheGroup:
+    def move(self, source_place: int, target_place: int) -> None:
+        """Copy a source over another one."""
+        length = int(self._source_lengths[source_place])
+        self._cross_attention.copy(np.array([source_place]), np.array([target_place]), length)
+        self._source_lengths[target_place] = length
+
+    def _caches(self, attention: str, n_layers: int) -> dict[str, Any]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
         cache = self._provider.cache
-        return CacheGroup({name: cache(self._slots, self._n_heads, self._head_dim, self._dtype) for name in names})
+        return {name: cache(self._slots, self._n_heads, self._head_dim, self._dtype) for name in names}
 
     def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
         if group.fit(needed, rows):
-            self._bound_rows = None
+            self._bound = None
 
-    def _bind(self, rows: int) -> None:
-        """Bind the first `rows` rows of everything."""
-        # A device gets its copy of a host input when it is bound, so these are bound at every step.
-        self._binding.bind_cpu_input("input_ids", self._input_ids[:rows])
-        self._binding.bind_cpu_input("positions", self._positions[:rows])
-        self._binding.bind_cpu_input("source_lengths", self._source_lengths[:rows])
-        if rows == self._bound_rows:
+    def _bind_caches(self, rows: int, places: int) -> None:
+        """Bind the first rows and places of the caches."""
+        if self._bound == (rows, places):
             return
-        self._bound_rows = rows
-        self._binding.bind_cpu_input("k", ONE_CANDIDATE)
-        for group in (self._cross_attention, self._self_attention):
-            shape = (rows, self._n_heads, group.length, self._head_dim)
+        self._bound = rows, places
+        self._binding.clear_binding_outputs()
+        for group, n in ((self._cross_attention, places), (self._self_attention, rows)):
+            shape = (n, self._n_heads, group.length, self._head_dim)
             for name, cache in group.caches.items():
                 memory = (self._provider.name, 0, self._dtype, shape, cache.pointer)
                 self._binding.bind_input(f"past_key_values.{name}", *memory)
                 if group is self._self_attention:
                     self._binding.bind_output(f"present.{name}", *memory)
-        self._binding.bind_output("token_ids", "cpu", 0, np.int64, (rows, 1), self._token_ids.ctypes.data)
-        self._binding.bind_output("log_probs", "cpu", 0, np.float32, (rows, 1), self._log_probs.ctypes.data)
+
+
+def filled(values: Integers, shape: tuple[int, ...], padding: int) -> Integers:
+    """`values` in the corner of an array of `shape`; they themselves where that is their shape."""
+    if values.shape == shape:
+        return np.ascontiguousarray(values)
+    result = np.full(shape, padding, values.dtype)
+    result[tuple(slice(size) for size in values.shape)] = values
+    return result

@@ -3,7 +3,7 @@
 `TinyTranslator.translate` and `TinyClassifier.logits` are oracles: the same models in numpy, one text at a time,
 without caches, padding or batches.
 
-Legend: B batch, S source, T target, R decoder rows, L cache length, H heads, D head_dim, E = H * D, V vocabulary,
+Legend: B batch, S source, T target, R decoder rows, N sources, L cache length, H heads, D head_dim, E = H * D, V vocabulary,
 C labels.
 """
 
@@ -58,22 +58,51 @@ class TinyTranslator:
 
     def translate(self, source_ids: list[int], max_target_tokens: int) -> tuple[list[int], float]:
         """Greedy target and the sum of its log-probabilities, every step computed from nothing."""
-        w = self.weights
-        x = w["embedding"][source_ids]  # (S, E)
-        memory = x + attend(x @ w["encoder.q"], x @ w["encoder.k"], x @ w["encoder.v"])
         target: list[int] = []
         total = 0.0
         while EOS not in target and len(target) < max_target_tokens:
-            inputs = [BOS, *target]
-            y = w["embedding"][inputs] + w["positions_table"][: len(inputs)]  # (T, E)
-            causal = np.tril(np.ones((len(inputs), len(inputs)), bool))
-            for i in range(N_LAYERS):
-                y = y + attend(y @ w[f"{i}.self.q"], y @ w[f"{i}.self.k"], y @ w[f"{i}.self.v"], causal)
-                y = y + attend(y @ w[f"{i}.cross.q"], memory @ w[f"{i}.cross.k"], memory @ w[f"{i}.cross.v"])
-            log_probs = log_softmax(y[-1] @ w["vocabulary"])
+            log_probs = self.next_log_probs(source_ids, target)
             target.append(int(log_probs.argmax()))
             total += float(log_probs.max())
         return target, total
+
+    def search(
+        self, source_ids: list[int], max_target_tokens: int, beam_size: int, length_penalty: float, n_best: int
+    ) -> list[tuple[list[int], float]]:
+        """The n_best targets of beam search and their log-probabilities, every step computed from nothing."""
+        live: list[tuple[list[int], float]] = [([], 0.0)]
+        finished: list[tuple[list[int], float]] = []
+
+        def rank(hypothesis: tuple[list[int], float]) -> tuple[bool, float]:
+            target, total = hypothesis
+            return target[-1] == EOS, total / len(target) ** length_penalty
+
+        while live:
+            continued = [
+                ([*target, token], total + float(log_prob))
+                for target, total in live
+                for token, log_prob in enumerate(self.next_log_probs(source_ids, target))
+            ]
+            best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
+            finished += [h for h in best if h[0][-1] == EOS or len(h[0]) == max_target_tokens]
+            live = [h for h in best if h not in finished]
+            ended = sorted((rank(h) for h in finished if h[0][-1] == EOS), reverse=True)
+            if live and len(ended) >= n_best and max(rank(h)[1] for h in live) <= ended[n_best - 1][1]:
+                break
+        return sorted(finished, key=rank, reverse=True)[:n_best]
+
+    def next_log_probs(self, source_ids: list[int], target: list[int]) -> Array:
+        """Of every token (V) after a target."""
+        w = self.weights
+        x = w["embedding"][source_ids]  # (S, E)
+        memory = x + attend(x @ w["encoder.q"], x @ w["encoder.k"], x @ w["encoder.v"])
+        inputs = [BOS, *target]
+        y = w["embedding"][inputs] + w["positions_table"][: len(inputs)]  # (T, E)
+        causal = np.tril(np.ones((len(inputs), len(inputs)), bool))
+        for i in range(N_LAYERS):
+            y = y + attend(y @ w[f"{i}.self.q"], y @ w[f"{i}.self.k"], y @ w[f"{i}.self.v"], causal)
+            y = y + attend(y @ w[f"{i}.cross.q"], memory @ w[f"{i}.cross.k"], memory @ w[f"{i}.cross.v"])
+        return log_softmax(y[-1] @ w["vocabulary"])
 
     def save(self, directory: Path, name: str = "tiny-en-fr", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
@@ -88,7 +117,7 @@ class TinyTranslator:
             "labels": [],
             "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
             "pooling": None,
-            "decoding": {"beam_size": 1, "length_penalty": 1.0},
+            "decoding": {"beam_size": 2, "length_penalty": 1.0},
             "evaluation": {"tiny-test": {"bleu": 12.5}},
         }
         return write_manifest(directory, n_decoder_layers=N_LAYERS, **{**parts, **changes})
@@ -109,32 +138,38 @@ class TinyTranslator:
     def decoder_step(self) -> onnx.ModelProto:
         graph = Graph(self.weights)
         graph.inputs("input_ids", TensorProto.INT64, ["R", 1])
-        for name in ("positions", "source_lengths"):
-            graph.inputs(name, TensorProto.INT64, ["R"])
+        graph.inputs("positions", TensorProto.INT32, ["R"])
+        graph.inputs("total_length", TensorProto.INT32, [1])
+        graph.inputs("rows_of_sources", TensorProto.INT64, ["N", "W"])
+        graph.inputs("places_of_rows", TensorProto.INT64, ["R"])
+        graph.inputs("source_lengths", TensorProto.INT64, ["N"])
         graph.inputs("k", TensorProto.INT64, [1])
-        n_valid = graph.node("Add", "positions", graph.constant(np.array([1])))
+        positions = graph.node("Cast", "positions", to=TensorProto.INT64)
+        n_valid = graph.node("Add", positions, graph.constant(np.array([1])))
         position = graph.node(
-            "Unsqueeze", graph.node("Gather", "positions_table", "positions"), graph.constant(np.array([1]))
+            "Unsqueeze", graph.node("Gather", "positions_table", positions), graph.constant(np.array([1]))
         )
         y = graph.node("Add", graph.node("Gather", "embedding", "input_ids"), position)
         for i in range(N_LAYERS):
             past = {}
-            for attention, length in (("decoder", "L"), ("encoder", "S")):
+            for attention, rows, length in (("decoder", "R", "L"), ("encoder", "N", "S")):
                 for part in ("key", "value"):
                     name = f"past_key_values.{i}.{attention}.{part}"
-                    past[attention, part] = graph.inputs(name, TensorProto.FLOAT, ["R", H, length, D])
+                    past[attention, part] = graph.inputs(name, TensorProto.FLOAT, [rows, H, length, D])
             key_and_value = []
             for part in ("key", "value"):
                 update = graph.heads(y, f"{i}.self.{part[0]}")
-                written = graph.node("TensorScatter", past["decoder", part], update, "positions", axis=2)
+                written = graph.node("TensorScatter", past["decoder", part], update, positions, axis=2)
                 name = f"present.{i}.decoder.{part}"
                 key_and_value.append(graph.outputs(name, written, TensorProto.FLOAT, ["R", H, "L", D]))
             key, value = key_and_value
             y = graph.node("Add", y, graph.attention(graph.heads(y, f"{i}.self.q"), key, value, n_valid))
-            cross = graph.attention(
-                graph.heads(y, f"{i}.cross.q"), past["encoder", "key"], past["encoder", "value"], "source_lengths"
-            )
-            y = graph.node("Add", y, cross)
+            by_row = graph.node("Squeeze", graph.heads(y, f"{i}.cross.q"), graph.constant(np.array([2])))
+            by_source = graph.node("Transpose", graph.node("Gather", by_row, "rows_of_sources"), perm=[0, 2, 1, 3])
+            memory = past["encoder", "key"], past["encoder", "value"]
+            context = graph.attention(by_source, *memory, "source_lengths")  # (N, W, E)
+            places = graph.node("Reshape", context, graph.constant(np.array([-1, 1, E])))
+            y = graph.node("Add", y, graph.node("Gather", places, "places_of_rows"))
         logits = graph.node("Squeeze", graph.node("MatMul", y, "vocabulary"), graph.constant(np.array([1])))
         log_probs, token_ids = graph.nodes("TopK", 2, graph.node("LogSoftmax", logits, axis=-1), "k")
         graph.outputs("token_ids", token_ids, TensorProto.INT64, ["R", "K"])
@@ -291,7 +326,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 1,
+        "format_version": 2,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,

@@ -1,0 +1,1 @@
+"""attend against its peers: same weights, same machine, side by side in one run."""

@@ -1,0 +1,52 @@
+"""Engines that translate token ids, behind one protocol: what is measured is the same for all."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Work:
+    """One sentence: tokens in, and how many tokens may come out.
+
+    Args:
+        fixed_length: write exactly `max_target_tokens`, as a model with random weights must be told to.
+    """
+
+    source_ids: list[int]
+    max_target_tokens: int
+    fixed_length: bool = False
+
+
+class TranslationEngine(Protocol):
+    """An engine with its model loaded."""
+
+    def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
+        """Target token ids, end of sequence left out, in the order of the works.
+
+        Args:
+            batch: sentences in flight at any time.
+        """
+
+    def close(self) -> None:
+        """Stop threads."""
+
+
+def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngine:
+    """The engine named, with `model` in its own format.
+
+    Each adapter is imported when asked for: a process that measures one engine must not carry the libraries of another.
+    """
+    if engine == "attend":
+        from benchmarks.engines.attend import AttendEngine
+
+        return AttendEngine(model, **settings)
+    if engine == "ctranslate2":
+        from benchmarks.engines.ctranslate2 import CTranslate2Engine
+
+        return CTranslate2Engine(model, **settings)
+    if engine == "pytorch":
+        from benchmarks.engines.pytorch import PyTorchEngine
+
+        return PyTorchEngine(model, **settings)
+    raise ValueError(f"no engine is named {engine!r}")

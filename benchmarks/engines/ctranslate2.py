@@ -1,0 +1,71 @@
+"""CTranslate2, the way its own benchmark uses it: the whole test set in one call, which it sorts and cuts into batches."""
+
+import json
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # else imported, and counted as CTranslate2's memory
+import ctranslate2
+
+from benchmarks.engines import Work
+
+
+class CTranslate2Engine:
+    """A `Translator` on the CPU.
+
+    Args:
+        directory: of a CTranslate2 model.
+        inter_threads: batches in parallel.
+        intra_threads: threads of one batch.
+        share: whether parallel batches share the sentences in flight, or have that many each (which favours CTranslate2).
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        compute_type: str,
+        inter_threads: int,
+        intra_threads: int,
+        share: bool = True,
+        batch_type: Literal["examples", "tokens"] = "examples",
+    ) -> None:
+        self._translator = ctranslate2.Translator(
+            str(directory), compute_type=compute_type, inter_threads=inter_threads, intra_threads=intra_threads
+        )
+        self._tokens: list[str] = json.loads((directory / "shared_vocabulary.json").read_text(encoding="utf-8"))
+        self._ids = {token: i for i, token in enumerate(self._tokens)}
+        self._shares = inter_threads if share else 1
+        self._batch_type = batch_type
+
+    def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
+        """Its workers take batches of similar length; a batch of one is waited for before the next is given."""
+        if batch == 1:
+            return [self._targets(self._submit([work], beam_size, 1))[0] for work in works]
+        size = max(1, batch // self._shares)
+        if self._batch_type == "tokens":
+            size *= sum(len(work.source_ids) for work in works) // len(works)
+        # One call has one limit. Without fixed lengths all works have the same, and there is one call.
+        calls = [list(group) for _, group in groupby(works, key=lambda work: work.max_target_tokens)]
+        results = [result for call in calls for result in self._submit(call, beam_size, size)]
+        return self._targets(results)
+
+    def close(self) -> None:
+        self._translator.unload_model()
+
+    def _submit(self, works: list[Work], beam_size: int, size: int) -> list[ctranslate2.AsyncTranslationResult]:
+        limit = works[0].max_target_tokens
+        return self._translator.translate_batch(  # type: ignore[no-any-return]
+            [[self._tokens[i] for i in work.source_ids] for work in works],
+            beam_size=beam_size,
+            max_batch_size=size,
+            batch_type=self._batch_type,
+            max_input_length=0,  # else it cuts sources off
+            max_decoding_length=limit,
+            min_decoding_length=limit if works[0].fixed_length else 1,
+            asynchronous=True,
+        )
+
+    def _targets(self, results: list[ctranslate2.AsyncTranslationResult]) -> list[list[int]]:
+        return [[self._ids[token] for token in result.result().hypotheses[0]] for result in results]

@@ -1,0 +1,81 @@
+"""Engines of one model side by side: on a CPU, single-threaded ones do more together than one with all the threads."""
+
+import asyncio
+import time
+from typing import Generic, TypeVar
+
+from service.engine import Answer, Engine
+from service.scheduler import Sequence
+
+Output = TypeVar("Output")
+
+
+class Pool(Generic[Output]):
+    """Gives each sequence of a request to the engine that has least to do.
+
+    Args:
+        engines: at least one, all of the same model.
+    """
+
+    def __init__(self, engines: list[Engine[Output]]) -> None:
+        self.engines = engines
+
+    def clock(self) -> float:
+        """Monotonic seconds; deadlines are on this clock."""
+        return self.engines[0].clock()
+
+    async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
+        """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
+
+        Raises:
+            RequestError: of the first engine that failed; the others drop their parts.
+        """
+        futures = []
+        try:
+            for engine, part in self._parts(sequences):
+                futures.append(engine.submit(part, deadline))
+            answers = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+        return Answer(
+            [sequence.output for sequence in sequences],
+            queue_s=max((answer.queue_s for answer in answers), default=0.0),
+            encode_s=max((answer.encode_s for answer in answers), default=0.0),
+            decode_s=max((answer.decode_s for answer in answers), default=0.0),
+        )
+
+    def start(self) -> None:
+        for engine in self.engines:
+            engine.start()
+
+    def wait_until_warm(self, timeout_s: float) -> bool:
+        """Whether the first forward pass of every engine has been tried by then."""
+        ends_at = time.monotonic() + timeout_s
+        return all(engine.warm.wait(max(0.0, ends_at - time.monotonic())) for engine in self.engines)
+
+    def drain(self) -> None:
+        """Take no new requests; those accepted are still answered."""
+        for engine in self.engines:
+            engine.drain()
+
+    def stop(self, timeout_s: float) -> None:
+        """Drain, and fail what is not answered after `timeout_s`."""
+        self.drain()
+        ends_at = time.monotonic() + timeout_s
+        for engine in self.engines:
+            engine.stop(max(0.0, ends_at - time.monotonic()))
+
+    def unready_reason(self) -> str | None:
+        """Why this model should get no requests now; None if it should."""
+        return next((reason for engine in self.engines if (reason := engine.unready_reason()) is not None), None)
+
+    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[Engine[Output], list[Sequence[Output]]]]:
+        loads = [engine.load for engine in self.engines]
+        parts: list[list[Sequence[Output]]] = [[] for _ in self.engines]
+        for sequence in sequences:
+            lightest = loads.index(min(loads))
+            parts[lightest].append(sequence)
+            loads[lightest] += sequence.work
+        return [(engine, part) for engine, part in zip(self.engines, parts, strict=True) if part]
