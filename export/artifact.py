@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from export.calibration import activation_limits
 from export.manifest import MANIFEST, Manifest, Precision, describe, write_manifest
 from export.proof import prove
 from export.quantization import quantize
@@ -55,8 +56,8 @@ def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> 
     """The model's graphs at a precision, by file name."""
     traced = trace_all(in_float16(model) if precision == "fp16" else model)
     if precision == "int8":
-        for graph in traced.values():
-            quantize(graph)
+        for name, limits in activation_limits(traced, model).items():
+            quantize(traced[name], limits)
     return traced
 
 

@@ -90,14 +90,12 @@ class BeamSearch:
     def __init__(self, rows: DecoderRows, slots: int, bos: int, eos: int) -> None:
         self._decoder = rows
         self._bos, self._eos = bos, eos
-        # Of each place:
-        self._rows_of = np.zeros((slots, MAX_BEAM_SIZE), np.int64)
-        self._n_live = np.zeros(slots, np.int64)
-        self._width = np.zeros(slots, np.int64)
-        self._length = np.zeros(slots, np.int64)
-        self._limit = np.zeros(slots, np.int64)
-        self._length_penalty = np.zeros(slots)
-        self._bar = np.full(slots, -np.inf)
+        # Of each place, in one array of each kind so that a sequence moves in two assignments:
+        self._integers = np.zeros((slots, MAX_BEAM_SIZE + 4), np.int64)
+        self._rows_of = self._integers[:, :MAX_BEAM_SIZE]
+        self._n_live, self._width, self._length, self._limit = self._integers[:, MAX_BEAM_SIZE:].T
+        self._floats = np.zeros((slots, 2))
+        self._length_penalty, self._bar = self._floats.T
         # Of each row:
         self._last_token = np.zeros(slots, np.int64)
         self._position = np.zeros(slots, np.int64)
@@ -145,11 +143,13 @@ class BeamSearch:
         places[rows[live]] = np.flatnonzero(live)
         token_ids, log_probs = self._decoder.step(self._last_token[:R], self._position[:R], rows, places, k)
 
-        totals = np.where(live[:, :, None], self._log_prob[rows][:, :, None] + log_probs[rows], -np.inf)
+        totals = self._log_prob[rows][:, :, None] + log_probs[rows]  # (N, W, k)
+        totals[~live] = -np.inf
         totals = totals.reshape(N, W * k)
+        everywhere = np.arange(N)[:, None]
         order = np.argsort(-totals, axis=1, kind="stable")[:, :k]  # (N, k): the best continuations
-        log_prob = np.take_along_axis(totals, order, axis=1)
-        parent = np.take_along_axis(rows, order // k, axis=1)
+        log_prob = totals[everywhere, order]
+        parent = rows[everywhere, order // k]
         token = token_ids[parent, order % k]
         self._length[:N] += 1
         length = self._length[:N]
@@ -175,16 +175,8 @@ class BeamSearch:
         """The last sequence takes a free place."""
         self._decoder.move(source_place, target_place)
         abandoned = self._n_live[target_place] > 0
-        for of_place in (
-            self._rows_of,
-            self._n_live,
-            self._width,
-            self._length,
-            self._limit,
-            self._length_penalty,
-            self._bar,
-        ):
-            of_place[target_place] = of_place[source_place]
+        self._integers[target_place] = self._integers[source_place]
+        self._floats[target_place] = self._floats[source_place]
         self._n_places = source_place
         if abandoned:
             self._compact()

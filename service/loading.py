@@ -13,7 +13,7 @@ from service.pooling import OnePass
 from service.registry import Models
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider, choose_provider
-from service.runner.translation import TranslationRunner
+from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.scheduler import Scheduler
 from service.settings import Settings
 from service.tokenization import Tokenizer
@@ -43,11 +43,11 @@ def _translator(artifact: Artifact, provider: Provider, settings: Settings, metr
     manifest = artifact.manifest
     on_cpu = provider.name == "cpu"
     workers = settings.workers or (provider.threads if on_cpu else 1)
-    slots = settings.slots or (32 if on_cpu else 256)
-    share = replace(provider, threads=max(1, provider.threads // workers))
+    slots = settings.slots or (48 if on_cpu else 256)
+    graphs = TranslationGraphs(artifact, replace(provider, threads=max(1, provider.threads // workers)))
 
     def engine(number: int) -> Engine[Search]:
-        runner = TranslationRunner(artifact, share, slots)
+        runner = TranslationRunner(graphs, slots)
         return Engine(
             f"{manifest.name} worker {number}" if workers > 1 else manifest.name,
             BeamSearch(runner, slots, manifest.special_tokens.bos, manifest.special_tokens.eos),

@@ -73,11 +73,15 @@ class Scheduler(Generic[Output]):
 
         The one that waits longest is always among them, or nothing is admitted, so that nobody starves. It is joined by
         those next in line whose sources are nearest to its own in length, so that little of the batch is padding.
+        Nobody enters while less than a quarter of the slots is free: reading a few sources at a time costs much more
+        than reading them together.
         """
-        free = self.slots - sum(sequence.slots for sequence in self.running)
-        if not self.waiting or self.waiting[0].slots > free:
+        if not self.waiting:
             return []
         first = self.waiting[0]
+        free = self.slots - sum(sequence.slots for sequence in self.running)
+        if free < max(first.slots, self.slots // 4):
+            return []
         by_nearness = sorted(
             self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(len(sequence.source_ids) - len(first.source_ids))
         )

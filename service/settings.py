@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses that one worker runs at once (decoder rows); by default 32 on the CPU, 256 on CUDA.",
+        description="Hypotheses that one worker runs at once (decoder rows); by default 48 on the CPU, 256 on CUDA.",
     )
     max_waiting: int = Field(
         default=1024, ge=1, description="Sequences that may wait for a worker; at that number further requests get 503."

@@ -64,7 +64,7 @@ class Cache(Protocol):
         """Where row 0 begins, until the next resize."""
 
     def resize(self, length: int, rows: int) -> None:
-        """Change L, keeping what fits of the first `rows` rows. The rest is zeros: attention may multiply it by 0."""
+        """Change L, keeping what fits of the first `rows` rows. The rest is finite: attention may multiply it by 0."""
 
     def write(self, first_row: int, block: OrtValue) -> None:
         """Copy a block (B, H, K, D), K <= L, into the rows from `first_row` on."""
@@ -74,10 +74,11 @@ class Cache(Protocol):
 
 
 class HostCache:
-    """In main memory, through numpy."""
+    """In main memory, through numpy. One buffer serves every length: memory that is new to the process is slow."""
 
     def __init__(self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike) -> None:
-        self._rows = np.zeros((slots, n_heads, 0, head_dim), dtype)
+        self._buffer = np.zeros(0, dtype)
+        self._rows = self._buffer.reshape(slots, n_heads, 0, head_dim)
 
     @property
     def pointer(self) -> int:
@@ -85,10 +86,13 @@ class HostCache:
 
     def resize(self, length: int, rows: int) -> None:
         R, H, old_length, D = self._rows.shape
-        kept = min(length, old_length)
-        resized = np.zeros((R, H, length, D), self._rows.dtype)
-        resized[:rows, :, :kept] = self._rows[:rows, :, :kept]
-        self._rows = resized
+        n_kept = min(length, old_length)
+        kept = self._rows[:rows, :, :n_kept].copy()
+        size = R * H * length * D
+        if size > len(self._buffer):
+            self._buffer = np.zeros(size, self._buffer.dtype)
+        self._rows = self._buffer[:size].reshape(R, H, length, D)
+        self._rows[:rows, :, :n_kept] = kept
 
     def write(self, first_row: int, block: OrtValue) -> None:
         values = block.numpy()

@@ -10,7 +10,8 @@ k candidates.
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE
@@ -21,24 +22,33 @@ from service.runner.provider import Provider
 Integers = NDArray[np.int64]
 
 
-class TranslationRunner:
-    """The encoder and the decoder step of one artifact, over `slots` rows and as many sources."""
+class TranslationGraphs:
+    """The encoder and the decoder step of one artifact, loaded once for all runners: what they read stays in the CPU's
+    caches."""
 
-    def __init__(self, artifact: Artifact, provider: Provider, slots: int) -> None:
-        manifest = artifact.manifest
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        self.manifest = artifact.manifest
+        self.provider = provider
+        self.encoder = provider.session(artifact.path("encoder.onnx"))
+        self.decoder_step = provider.session(artifact.path("decoder_step.onnx"))
+
+
+class TranslationRunner:
+    """The graphs over `slots` rows and as many sources."""
+
+    def __init__(self, graphs: TranslationGraphs, slots: int) -> None:
+        manifest, provider = graphs.manifest, graphs.provider
         self._provider = provider
         self._slots = slots
         self._pad = manifest.special_tokens.pad
         self._n_heads, self._head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
-        self._encoder = provider.session(artifact.path("encoder.onnx"))
-        self._decoder_step = provider.session(artifact.path("decoder_step.onnx"))
+        self._encoder, self._decoder_step = graphs.encoder, graphs.decoder_step
         n_layers = manifest.dimensions.n_decoder_layers
         self._self_attention = CacheGroup(self._caches("decoder", n_layers), power_of_two)
         self._cross_attention = CacheGroup(self._caches("encoder", n_layers), provider.source_bucket)
         self._source_lengths = np.ones(slots, np.int64)
-        self._binding: Any = self._decoder_step.io_binding()
-        self._bound: tuple[int, int] | None = None
+        self._steps: dict[tuple[int, int, int, int], Step] = {}
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
@@ -70,22 +80,17 @@ class TranslationRunner:
         length = int(positions.max()) + 1
         self._fit(self._self_attention, length, R)
         self._fit(self._cross_attention, int(self._source_lengths[:N].max()), N)
-        rows, places = self._provider.padded(R, self._slots), self._provider.padded(N, self._slots)
-        width = self._provider.padded(W, MAX_BEAM_SIZE)
-        self._bind_caches(rows, places)
-        bind = self._binding.bind_cpu_input
-        bind("input_ids", filled(token_ids, (rows,), self._pad)[:, None])
-        bind("positions", filled(positions, (rows,), 0).astype(np.int32))
-        bind("total_length", np.array([length], np.int32))
-        bind("rows_of_sources", filled(rows_of_sources, (places, width), 0))
-        bind("places_of_rows", filled(places_of_rows // W * width + places_of_rows % W, (rows,), 0))
-        bind("source_lengths", filled(self._source_lengths[:N], (places,), 1))
-        bind("k", np.array([k]))
-        self._binding.bind_output("token_ids", "cpu")
-        self._binding.bind_output("log_probs", "cpu")
-        self._decoder_step.run_with_iobinding(self._binding)
-        outputs = self._binding.get_outputs()
-        return outputs[-2].numpy()[:R], outputs[-1].numpy()[:R]
+        step = self._step(R, N, W, k)
+        step.input_ids[:R, 0] = token_ids
+        step.positions[:R] = positions
+        step.total_length[0] = length
+        step.rows_of_sources[:N, :W] = rows_of_sources
+        step.places_of_rows[:R] = places_of_rows
+        if step.rows_of_sources.shape[1] != W:
+            step.places_of_rows[:R] += places_of_rows // W * (step.rows_of_sources.shape[1] - W)
+        step.source_lengths[:N] = self._source_lengths[:N]
+        step.run()
+        return step.token_ids[:R], step.log_probs[:R]
 
     def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
@@ -104,27 +109,66 @@ class TranslationRunner:
 
     def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
         if group.fit(needed, rows):
-            self._bound = None
+            self._steps.clear()
 
-    def _bind_caches(self, rows: int, places: int) -> None:
-        """Bind the first rows and places of the caches."""
-        if self._bound == (rows, places):
-            return
-        self._bound = rows, places
-        self._binding.clear_binding_outputs()
-        for group, n in ((self._cross_attention, places), (self._self_attention, rows)):
-            shape = (n, self._n_heads, group.length, self._head_dim)
-            for name, cache in group.caches.items():
-                memory = (self._provider.name, 0, self._dtype, shape, cache.pointer)
-                self._binding.bind_input(f"past_key_values.{name}", *memory)
-                if group is self._self_attention:
-                    self._binding.bind_output(f"present.{name}", *memory)
+    def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
+        padded = self._provider.padded
+        sizes = padded(R, self._slots), padded(N, self._slots), padded(W, MAX_BEAM_SIZE), k
+        if sizes not in self._steps:
+            self._steps[sizes] = step = Step(self._decoder_step, self._provider, sizes, self._pad)
+            for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
+                for name, cache in group.caches.items():
+                    memory = (self._dtype, (n, self._n_heads, group.length, self._head_dim), cache.pointer)
+                    step.bind_cache(name, *memory, written=group is self._self_attention)
+        return self._steps[sizes]
 
 
-def filled(values: Integers, shape: tuple[int, ...], padding: int) -> Integers:
-    """`values` in the corner of an array of `shape`; they themselves where that is their shape."""
-    if values.shape == shape:
-        return np.ascontiguousarray(values)
-    result = np.full(shape, padding, values.dtype)
-    result[tuple(slice(size) for size in values.shape)] = values
-    return result
+class Step:
+    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
+
+    def __init__(
+        self, session: InferenceSession, provider: Provider, sizes: tuple[int, int, int, int], pad: int
+    ) -> None:
+        R, N, W, k = sizes
+        self._session = session
+        self._provider = provider
+        self._binding: Any = session.io_binding()
+        self.input_ids = np.full((R, 1), pad, np.int64)
+        self.positions = np.zeros(R, np.int32)
+        self.total_length = np.ones(1, np.int32)
+        self.rows_of_sources = np.zeros((N, W), np.int64)
+        self.places_of_rows = np.zeros(R, np.int64)
+        self.source_lengths = np.ones(N, np.int64)
+        self.token_ids = np.zeros((R, k), np.int64)
+        self.log_probs = np.zeros((R, k), np.float32)
+        self._inputs = {
+            "input_ids": self.input_ids,
+            "positions": self.positions,
+            "total_length": self.total_length,
+            "rows_of_sources": self.rows_of_sources,
+            "places_of_rows": self.places_of_rows,
+            "source_lengths": self.source_lengths,
+            "k": np.array([k]),
+        }
+        self._bind_inputs()
+        for name, array in (("token_ids", self.token_ids), ("log_probs", self.log_probs)):
+            self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
+
+    def bind_cache(self, name: str, dtype: DTypeLike, shape: tuple[int, ...], pointer: int, written: bool) -> None:
+        """Let the graph read a cache, and write it in place."""
+        memory = (self._provider.name, 0, dtype, shape, pointer)
+        self._binding.bind_input(f"past_key_values.{name}", *memory)
+        if written:
+            self._binding.bind_output(f"present.{name}", *memory)
+
+    def run(self) -> None:
+        """One pass over what the arrays hold."""
+        if self._provider.name != "cpu":
+            self._bind_inputs()
+        self._session.run_with_iobinding(self._binding)
+        self._binding.synchronize_outputs()
+
+    def _bind_inputs(self) -> None:
+        """On the CPU a bound array is read where it is; a device gets a copy of it when it is bound."""
+        for name, array in self._inputs.items():
+            self._binding.bind_cpu_input(name, array)
