@@ -1,6 +1,5 @@
 """Texts to labels: windows out, through the engine, and their logits pooled."""
 
-import asyncio
 from typing import Literal
 
 from service.artifact import Manifest
@@ -10,7 +9,7 @@ from service.pooling import Reading, probabilities, windows
 from service.scheduler import Sequence
 from service.schemas import ClassifyRequest, Prediction
 from service.timing import Timing
-from service.tokenization import Tokenizer
+from service.tokenization import Tokenizer, beside
 
 
 class Classifier:
@@ -35,7 +34,7 @@ class Classifier:
         if any(text.isspace() for text in request.text):
             raise NotAcceptable("a text is white space only, there is nothing to classify")
         with timing.tokenizing():
-            texts = await asyncio.to_thread(self._windows, request.text)
+            texts = await beside(sum(map(len, request.text)), lambda: self._windows(request.text))
         timing.ran(await self.pool.run([window for text in texts for window in text], deadline))
         return [self._prediction(text) for text in texts]
 

@@ -133,8 +133,9 @@ class BeamSearch:
 
     def step(self, running: list[Sequence[Search]]) -> int:
         """One more token for every hypothesis; how many there were."""
-        N, R = len(running), self._n_rows
+        N = len(running)
         self._truncate(N)
+        R = self._n_rows
         n_live, width = self._n_live[:N], self._width[:N]
         W, k = int(n_live.max()), int(width.max())
         live = COLUMNS[:W] < n_live[:, None]  # (N, W)

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from service.computation import Computation
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, RequestError, Starting, Unavailable
 from service.health import Health
-from service.metrics import EngineMetrics
+from service.metrics import EngineEvents
 from service.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Engine(Generic[Output]):
         name: str,
         computation: Computation[Output],
         scheduler: Scheduler[Output],
-        metrics: EngineMetrics,
+        metrics: EngineEvents,
         probe_interval_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -87,6 +87,18 @@ class Engine(Generic[Output]):
         self._somebody_left = False
         self._draining = False
         self._closed = False
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self.scheduler.waiting)
+
+    @property
+    def n_running(self) -> int:
+        return len(self.scheduler.running)
+
+    @property
+    def slots(self) -> int:
+        return self.scheduler.slots
 
     def start(self) -> None:
         """Start the worker, which begins with a warm-up forward pass."""

@@ -2,12 +2,13 @@
 
 import logging
 from dataclasses import replace
+from functools import partial
 
 from service.artifact import Artifact, read_artifacts
 from service.classification import Classifier
 from service.decoding import BeamSearch, Search
 from service.engine import Engine
-from service.metrics import EngineMetrics, Metrics
+from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
 from service.pooling import OnePass
 from service.registry import Models
@@ -18,6 +19,7 @@ from service.scheduler import Scheduler
 from service.settings import Settings
 from service.tokenization import Tokenizer
 from service.translation import Translator
+from service.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -42,22 +44,44 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
 def _translator(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Translator:
     manifest = artifact.manifest
     on_cpu = provider.name == "cpu"
-    workers = settings.workers or (provider.threads if on_cpu else 1)
+    n_workers = (provider.threads if on_cpu else 1) if settings.workers is None else settings.workers
     slots = settings.slots or (48 if on_cpu else 256)
-    graphs = TranslationGraphs(artifact, replace(provider, threads=max(1, provider.threads // workers)))
-
-    def engine(number: int) -> Engine[Search]:
-        runner = TranslationRunner(graphs, slots)
-        return Engine(
-            f"{manifest.name} worker {number}" if workers > 1 else manifest.name,
-            BeamSearch(runner, slots, manifest.special_tokens.bos, manifest.special_tokens.eos),
-            Scheduler(slots, settings.max_waiting, settings.prefill_padded_tokens or (512 if on_cpu else 8192)),
-            EngineMetrics(metrics, manifest.task),
-            settings.probe_interval_s,
-        )
-
-    pool = Pool([engine(number) for number in range(workers)])
+    make_engine = partial(
+        translation_engine,
+        artifact,
+        replace(provider, threads=max(1, provider.threads // max(1, n_workers))),
+        slots,
+        settings.max_waiting,
+        settings.prefill_padded_tokens or (512 if on_cpu else 8192),
+        settings.probe_interval_s,
+    )
+    events = EngineMetrics(metrics, manifest.task)
+    if n_workers == 0:
+        pool = Pool([make_engine(manifest.name, events)])
+    else:
+        names = [f"{manifest.name} worker {number}" for number in range(n_workers)]
+        workers = [Worker(name, partial(make_engine, name), slots, events) for name in names]
+        for worker in workers:
+            worker.wait_until_loaded()
+        pool = Pool(workers)
     return Translator(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), pool)
+
+
+def translation_engine(
+    artifact: Artifact,
+    provider: Provider,
+    slots: int,
+    max_waiting: int,
+    prefill_padded_tokens: int,
+    probe_interval_s: float,
+    name: str,
+    events: EngineEvents,
+) -> Engine[Search]:
+    """The engine of a translation model, in whichever process this is called."""
+    runner = TranslationRunner(TranslationGraphs(artifact, provider), slots)
+    tokens = artifact.manifest.special_tokens
+    search = BeamSearch(runner, slots, tokens.bos, tokens.eos)
+    return Engine(name, search, Scheduler(slots, max_waiting, prefill_padded_tokens), events, probe_interval_s)
 
 
 def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Classifier:

@@ -3,6 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -64,8 +65,30 @@ class Metrics:
         return generate_latest(self.registry)
 
 
+class EngineEvents(Protocol):
+    """What an engine tells of its work."""
+
+    def rejected(self, reason: str) -> None:
+        """A request was refused before it was queued."""
+
+    def cancelled(self, reason: str) -> None:
+        """An accepted request was given up."""
+
+    def queued(self, seconds: float) -> None:
+        """A request waited so long."""
+
+    def inferred(self, phase: str, seconds: float) -> None:
+        """A forward pass took so long."""
+
+    def prefilled(self, source_tokens: list[int]) -> None:
+        """Sequences of these lengths were read in one batch."""
+
+    def stepped(self, sequences: int, rows: int) -> None:
+        """One decoder step took so many sequences a token further, in so many rows."""
+
+
 class EngineMetrics:
-    """What one engine counts, under the label of its task."""
+    """The events of one engine as metrics, under the label of its task."""
 
     def __init__(self, metrics: Metrics, task: str) -> None:
         self._metrics = metrics
@@ -90,14 +113,12 @@ class EngineMetrics:
         self._inference_seconds[phase].observe(seconds)
 
     def prefilled(self, source_tokens: list[int]) -> None:
-        """Sequences of these lengths were read in one batch."""
         tokens = sum(source_tokens)
         self._batch_rows.observe(len(source_tokens))
         self._source_tokens.inc(tokens)
         self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
 
     def stepped(self, sequences: int, rows: int) -> None:
-        """One decoder step took so many sequences a token further, in so many rows."""
         self._metrics.decode_steps.inc()
         self._batch_rows.observe(rows)
         self._target_tokens.inc(sequences)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 import re
 import uuid
 from time import perf_counter
@@ -36,7 +37,10 @@ class Bookkeeping:
             await self.app(scope, receive, send)
             return
         request = Request(scope, receive)
-        request.state.request_id = _matching(REQUEST_ID, request.headers.get("x-request-id")) or uuid.uuid4().hex
+        request.state.request_id = (
+            _matching(REQUEST_ID, request.headers.get("x-request-id"))
+            or uuid.UUID(int=random.getrandbits(128), version=4).hex
+        )
         request.state.timing = Timing()
         began = perf_counter()
         status: int | None = None

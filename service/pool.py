@@ -2,22 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Sequence as SequenceOf
 from typing import Generic, TypeVar
 
 from service.engine import Answer, Engine
+from service.errors import DeadlinePassed
 from service.scheduler import Sequence
+from service.worker import Worker
 
 Output = TypeVar("Output")
+
+GRACE_S = 2.0
 
 
 class Pool(Generic[Output]):
     """Gives each sequence of a request to the engine that has least to do.
 
     Args:
-        engines: at least one, all of the same model.
+        engines: at least one, all of the same model; in this process or in their own.
     """
 
-    def __init__(self, engines: list[Engine[Output]]) -> None:
+    def __init__(self, engines: SequenceOf[Engine[Output] | Worker[Output]]) -> None:
         self.engines = engines
 
     def clock(self) -> float:
@@ -34,7 +39,13 @@ class Pool(Generic[Output]):
         try:
             for engine, part in self._parts(sequences):
                 futures.append(engine.submit(part, deadline))
-            answers = await asyncio.gather(*map(asyncio.wrap_future, futures))
+            # An engine keeps the deadline itself; a worker process that is stuck does not.
+            async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
+                answers = await asyncio.gather(*map(asyncio.wrap_future, futures))
+        except TimeoutError:
+            for future in futures:
+                future.cancel()
+            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         except BaseException:
             for future in futures:
                 future.cancel()
@@ -71,7 +82,9 @@ class Pool(Generic[Output]):
         """Why this model should get no requests now; None if it should."""
         return next((reason for engine in self.engines if (reason := engine.unready_reason()) is not None), None)
 
-    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[Engine[Output], list[Sequence[Output]]]]:
+    def _parts(
+        self, sequences: list[Sequence[Output]]
+    ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
         loads = [engine.load for engine in self.engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in self.engines]
         for sequence in sequences:

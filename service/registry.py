@@ -87,9 +87,9 @@ class Models:
                 model.manifest.task,
                 model.manifest.precision,
                 model.provider,
-                waiting=sum(len(engine.scheduler.waiting) for engine in model.pool.engines),
-                running=sum(len(engine.scheduler.running) for engine in model.pool.engines),
-                slots=sum(engine.scheduler.slots for engine in model.pool.engines),
+                waiting=sum(engine.n_waiting for engine in model.pool.engines),
+                running=sum(engine.n_running for engine in model.pool.engines),
+                slots=sum(engine.slots for engine in model.pool.engines),
             )
             for model in self
         ]

@@ -27,9 +27,9 @@ class Settings(BaseSettings):
     )
     workers: int | None = Field(
         default=None,
-        ge=1,
-        description="Decoders of a translation model side by side, which share the threads; "
-        "by default one per thread on the CPU, one on CUDA.",
+        ge=0,
+        description="Processes that run a translation model, which share the threads; by default one per thread on the "
+        "CPU, one on CUDA. 0: it runs in the server's own process.",
     )
     slots: int | None = Field(
         default=None,

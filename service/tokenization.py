@@ -1,10 +1,18 @@
-"""Text to token ids and back. The library releases the interpreter lock, so these calls belong in a thread pool."""
+"""Text to token ids and back."""
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import tokenizers
 
 from service.errors import ArtifactRefused
+
+Result = TypeVar("Result")
+
+SHORT = 2000
+"""Characters that take less time to tokenize than a thread takes to be handed them and to hand them back."""
 
 
 class Tokenizer:
@@ -25,3 +33,8 @@ class Tokenizer:
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         """Text of each sequence, without special tokens."""
         return self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+
+
+async def beside(n_characters: int, work: Callable[[], Result]) -> Result:
+    """Work on so many characters outside the event loop, where they are many; the library releases Python's lock."""
+    return work() if n_characters <= SHORT else await asyncio.to_thread(work)

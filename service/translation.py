@@ -1,6 +1,5 @@
 """Texts to translations: sentences out, through the engine, and back into the text they came from."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ from service.scheduler import Sequence
 from service.schemas import Alternative, Segment, TranslateRequest, Translation
 from service.sentences import Span, halves, join, sentence_spans, stripped
 from service.timing import Timing
-from service.tokenization import Tokenizer
+from service.tokenization import Tokenizer, beside
 
 
 @dataclass(frozen=True)
@@ -58,15 +57,17 @@ class Translator:
         """
         deadline = self.pool.clock() + timeout_s
         options = self._options(request)
+        n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await asyncio.to_thread(
-                lambda: [self._pieces(text, request, options, direction) for text in request.text]
+            texts = await beside(
+                n_characters, lambda: [self._pieces(text, request, options, direction) for text in request.text]
             )
         sequences = [piece.sequence for pieces in texts for piece in pieces]
         timing.ran(await self.pool.run(sequences, deadline))
         with timing.tokenizing():
-            return await asyncio.to_thread(
-                lambda: [self._translation(*work, direction) for work in zip(request.text, texts, strict=True)]
+            return await beside(
+                n_characters,
+                lambda: [self._translation(*work, direction) for work in zip(request.text, texts, strict=True)],
             )
 
     def _options(self, request: TranslateRequest) -> _Options:

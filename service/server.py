@@ -1,0 +1,51 @@
+"""The server's life: load every artifact, prove each with a forward pass, serve until told to stop."""
+
+import logging
+import sys
+from types import FrameType
+
+import uvicorn
+from pydantic import ValidationError
+
+from service.app import create_app
+from service.errors import StartRefused
+from service.loading import load_models
+from service.metrics import Metrics
+from service.registry import Models
+from service.settings import Settings
+
+
+def main() -> None:
+    """Exits with one sentence where the service cannot start as configured."""
+    try:
+        settings = Settings()
+        logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        metrics = Metrics()
+        models = load_models(settings, metrics)
+    except ValidationError as error:
+        wrong = [f"ATTEND_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors()]
+        sys.exit(f"attend cannot start: {'; '.join(wrong)}")
+    except StartRefused as error:
+        sys.exit(f"attend cannot start: {error}")
+    config = uvicorn.Config(
+        create_app(settings, models, metrics),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
+    )
+    Server(config, models).run()
+
+
+class Server(uvicorn.Server):
+    """Drains the models as soon as a signal asks to stop, so that readiness tells it while answers still go out."""
+
+    def __init__(self, config: uvicorn.Config, models: Models) -> None:
+        super().__init__(config)
+        self._models = models
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._models.drain()
+        super().handle_exit(sig, frame)
