@@ -4,10 +4,11 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-from service.artifact import Artifact, read_artifacts
+from service.artifact import Artifact, Manifest, read_artifacts
 from service.classification import Classifier
 from service.decoding import BeamSearch, Search
 from service.engine import Engine
+from service.errors import ProviderUnavailable
 from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
 from service.pooling import OnePass
@@ -30,15 +31,34 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    provider = choose_provider(settings.provider, settings.threads)
-    artifacts = read_artifacts(settings.artifacts)
-    for manifest in (artifact.manifest for artifact in artifacts):
-        where = f"{provider.name}, {provider.threads} threads"
-        logger.info("%s: %s in %s on %s", manifest.name, manifest.task, manifest.precision, where)
-    return Models(
-        [_translator(a, provider, settings, metrics) for a in artifacts if a.manifest.task == "translation"],
-        [_classifier(a, provider, settings, metrics) for a in artifacts if a.manifest.task == "classification"],
-    )
+    chosen = choose_provider(settings.provider, settings.threads)
+    translators, classifiers = [], []
+    for artifact in read_artifacts(settings.artifacts):
+        provider = _suitable(artifact.manifest, chosen, settings)
+        logger.info(
+            "%s: %s in %s on %s, %d threads",
+            artifact.manifest.name,
+            artifact.manifest.task,
+            artifact.manifest.precision,
+            provider.name,
+            provider.threads,
+        )
+        if artifact.manifest.task == "translation":
+            translators.append(_translator(artifact, provider, settings, metrics))
+        else:
+            classifiers.append(_classifier(artifact, provider, settings, metrics))
+    return Models(translators, classifiers)
+
+
+def _suitable(manifest: Manifest, chosen: Provider, settings: Settings) -> Provider:
+    """CUDA for fp16 alone: its decoder attention has no float32, and int8 is for CPUs."""
+    if chosen.name == "cpu" or manifest.precision == "fp16":
+        return chosen
+    if settings.provider == "cuda":
+        raise ProviderUnavailable(
+            f"ATTEND_PROVIDER is cuda, but {manifest.name} is in {manifest.precision}: export it with --precision fp16"
+        )
+    return replace(chosen, name="cpu")
 
 
 def _translator(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Translator:
