@@ -210,7 +210,7 @@ def group_size(n_tokens: int) -> int:
 
 def scaled_input(attention: MultiHeadAttention) -> nn.Linear:
     """The stacked projection with queries that need no scaling."""
-    scale = torch.ones(3 * attention.d_model)
+    scale = torch.ones_like(attention.input.bias)
     scale[: attention.d_model] = attention.head_dim**-0.5
     return linear(scale.unsqueeze(1) * attention.input.weight, scale * attention.input.bias)
 

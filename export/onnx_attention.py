@@ -6,6 +6,8 @@ be traced, not called.
 Legend: B batch, T queries, S keys, H heads, D head_dim, L cache length, R decoder rows, E = H * D.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -29,12 +31,15 @@ def attend(
 
     Source: ONNX operator `Attention`, version 24, input `nonpad_kv_seqlen`.
     """
-    heads_inside = query.dim() == 3
-    attributes: dict[str, int | float] = {"q_num_heads": n_heads, "kv_num_heads": n_heads} if heads_inside else {}
+    attributes: dict[str, Any] = {}
+    if query.dim() == 3:
+        attributes |= {"q_num_heads": n_heads, "kv_num_heads": n_heads}
+    if scale is not None:
+        attributes["scale"] = scale
     return torch.onnx.ops.symbolic(
         "Attention",
         (query, key, value, None, None, None, n_keys),
-        attrs=attributes if scale is None else {**attributes, "scale": scale},
+        attrs=attributes,
         dtype=query.dtype,
         shape=query.shape,
         version=OPSET,

@@ -29,8 +29,11 @@ whole of both bytes, does not: on a Haswell (emulated) 157 of 160 sums of large 
 weights up to 64. The limits here were not run there: that they fit is arithmetic, which a test asserts.
 ONNX Runtime's own remedy, `session.x64quantprecision`, makes CPUs with VNNI a half slower too.
 
-What it costs, on the English-French model early in training: a divergence from float32 of 6.5e-4 nats per token, where
-whole bytes have 3.5e-4, 7-bit weights 8.3e-4 and 7-bit activations 9.2e-4; cross-entropy is 2.446 in place of 2.444.
+An activation beyond its calibrated limit is cut off below, and above only at the end of the byte, at 1.4 to 1.8 times
+the limit: there alone such a CPU may differ.
+
+What it costs: nothing that BLEU shows. On 1,000 sentences each of Tatoeba and Multi30k an early English-French model had
+27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
 """
 
 CONTRIB = "com.microsoft"

@@ -105,14 +105,15 @@ def beam_search(
     that ends leaves the beam, which is narrower from then on. The search ends when the beam is empty, or when n_best
     candidates have ended and none that lives is better than the last of them, at its present length.
     """
-    memory = model.encode(source.unsqueeze(0), None)
+    source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
+    memory = model.encode(source.unsqueeze(0), source_mask)
     live = [Candidate([], 0.0)]
     finished: list[Candidate] = []
     while live:
         continued: list[Candidate] = []
         for candidate in live:
             prefix = torch.tensor([[BOS_ID, *candidate.ids]])
-            log_probs = model.logits(model.decode(prefix, memory, None)[0, -1]).log_softmax(dim=-1)
+            log_probs = model.logits(model.decode(prefix, memory, source_mask)[0, -1]).log_softmax(dim=-1)
             for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
                 continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
         continued.sort(key=lambda candidate: -candidate.log_prob)

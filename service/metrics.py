@@ -147,7 +147,7 @@ class _Gauges(Collector):
         states = list(self._states())
         yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
         yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
-        yield _per_task("attend_slots", "Most sequences that can run at once.", ((s.task, s.slots) for s in states))
+        yield _per_task("attend_slots", "Most hypotheses that can run at once.", ((s.task, s.slots) for s in states))
         info = GaugeMetricFamily("attend_model_info", "Always 1.", labels=["model", "task", "precision", "provider"])
         for s in states:
             info.add_metric([s.model, s.task, s.precision, s.provider], 1)

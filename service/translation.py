@@ -116,11 +116,15 @@ class Translator:
             for i in range(n_best)
         ]
         best, segments = whole[0]
+        by_text: dict[str, Alternative] = {}
+        for alternative, _ in whole:
+            by_text.setdefault(alternative.text, alternative)
+        alternatives = list(by_text.values())[1:]
         return Translation(
             **best.model_dump(),
             source_tokens=sum(len(piece.sequence.source_ids) for piece in pieces),
             segments=segments if len(segments) > 1 else None,
-            alternatives=[alternative for alternative, _ in whole[1:]] or None,
+            alternatives=alternatives or None,
         )
 
     def _joined(

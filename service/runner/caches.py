@@ -41,10 +41,10 @@ class CacheGroup:
     def fit(self, needed: int, rows: int) -> bool:
         """Give the first `rows` rows, which are in use, `needed` columns; True if memory has moved.
 
-        Memory that was needed once is given back when no row is in use, or when half of it would do.
+        Memory that was needed once is given back when no row is in use, or when a third of it would do.
         """
         length = self._bucket(needed)
-        if length == self.length or (length < self.length < 2 * length and rows > 0):
+        if length == self.length or (length < self.length < 3 * length and rows > 0):
             return False
         for cache in self.caches.values():
             cache.resize(length, rows)

@@ -21,6 +21,9 @@ from service.runner.provider import Provider
 
 Integers = NDArray[np.int64]
 
+MOST_STEPS = 1024
+"""Bindings that are kept, each of some kilobytes."""
+
 
 class TranslationGraphs:
     """The encoder and the decoder step of one artifact, loaded once for all runners: what they read stays in the CPU's
@@ -83,6 +86,7 @@ class TranslationRunner:
         step = self._step(R, N, W, k)
         step.input_ids[:R, 0] = token_ids
         step.positions[:R] = positions
+        step.positions[R:] = 0
         step.total_length[0] = length
         step.rows_of_sources[:N, :W] = rows_of_sources
         step.places_of_rows[:R] = places_of_rows
@@ -115,6 +119,8 @@ class TranslationRunner:
         padded = self._provider.padded
         sizes = padded(R, self._slots), padded(N, self._slots), padded(W, MAX_BEAM_SIZE), k
         if sizes not in self._steps:
+            if len(self._steps) == MOST_STEPS:
+                self._steps.pop(next(iter(self._steps)))
             self._steps[sizes] = step = Step(self._decoder_step, self._provider, sizes, self._pad)
             for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
                 for name, cache in group.caches.items():

@@ -56,6 +56,15 @@ def test_a_text_is_labelled(server: httpx.Client, text: str, label: str) -> None
     assert sum(prediction["scores"].values()) == pytest.approx(1)
 
 
+def test_alternatives_are_other_words_and_the_best_comes_first(server: httpx.Client) -> None:
+    body = {"text": SENTENCES[5], "beam_size": 5, "alternatives": 3, "length_penalty": 1.0}
+    [translation] = server.post("/translate", json=body).raise_for_status().json()["translations"]
+    found = [translation, *translation["alternatives"]]
+    assert len({candidate["text"] for candidate in found}) == 4
+    ranks = [(candidate["finish_reason"] == "eos", candidate["score"]) for candidate in found]
+    assert ranks == sorted(ranks, reverse=True)
+
+
 def test_sixty_four_clients_at_once_get_the_answers_of_one_at_a_time(server: httpx.Client) -> None:
     requests = [{"text": [f"{SENTENCES[i % 8]} {SENTENCES[i % 7]}", SENTENCES[i % 5]][: 1 + i % 2]} for i in range(64)]
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
+from export.calibration import Limits
 from export.proof import ProofError
 from export.tracing import ExportError
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint
@@ -30,7 +31,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files = manifest.pop("files")
     assert manifest == {
-        "format_version": 1,
+        "format_version": 2,
         "name": "translation",
         "task": "translation",
         "precision": "int8",
@@ -49,7 +50,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "labels": [],
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
-        "decoding": {"beam_size": 1, "length_penalty": 1.0},
+        "decoding": {"beam_size": 4, "length_penalty": 1.0},
         "evaluation": {},
     }
     assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "tokenizer.json"}
@@ -143,7 +144,7 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def spoil(model: ir.Model) -> None:
+def spoil(model: ir.Model, limits: Limits) -> None:
     """What a wrong pass would do: double one weight."""
     for node in model.graph:
         weight = node.inputs[1] if node.op_type == "MatMul" else None

@@ -1,15 +1,32 @@
-"""The two ends of the artifact directory: what `export` writes, `service` reads, and refuses when it was touched."""
+"""The two ends of the artifact directory: what `export` writes, `service` reads, and refuses when it was touched.
+
+And the two ends of beam search: the service's finds in the exported graphs what the model's finds in the checkpoint.
+"""
 
 import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from export.manifest import Precision, read_manifest
+from model import search
+from model.checkpoint import load_checkpoint
+from model.tokenizer import BOS_ID, EOS_ID
+from model.transformer import Transformer
+from service import decoding
 from service.artifact import read_artifact
+from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.errors import ArtifactRefused
-from tests.export.tiny_checkpoints import Kind, MakeArtifact
+from service.runner.provider import Provider
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.scheduler import Sequence
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.service.fakes import search_all
+
+SLOTS = 24
 
 
 @pytest.mark.parametrize(
@@ -36,6 +53,57 @@ def test_another_format_version_is_refused(artifact: MakeArtifact, tmp_path: Pat
     touched = tmp_path / "touched"
     shutil.copytree(artifact("translation", "int8"), touched)
     manifest = json.loads((touched / "manifest.json").read_text())
-    (touched / "manifest.json").write_text(json.dumps(manifest | {"format_version": 2}))
+    (touched / "manifest.json").write_text(json.dumps(manifest | {"format_version": 1}))
     with pytest.raises(ArtifactRefused, match="format_version"):
         read_artifact(touched)
+
+
+@pytest.mark.parametrize("kind", ["translation", "translation_post_norm"])
+@pytest.mark.parametrize("padded", [False, True])
+@torch.inference_mode()
+def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, padded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if padded:  # as on CUDA
+        monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+    rng = np.random.default_rng(3)
+    everybody = [random_sequence(rng) for _ in range(16)]
+    graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
+    beams = BeamSearch(TranslationRunner(graphs, SLOTS), SLOTS, BOS_ID, EOS_ID)
+    abandoned = search_all(beams, SLOTS, everybody, rng, leaving=0.02)
+    model = load_checkpoint(checkpoint(kind)).model
+    assert isinstance(model, Transformer)
+    for sequence in everybody:
+        if sequence in abandoned:
+            continue
+        asked = sequence.output
+        source = torch.tensor(sequence.source_ids)
+        expected = search.beam_search(
+            model, source, asked.max_target_tokens, asked.beam_size, asked.length_penalty, asked.n_best
+        )
+        found = asked.best()
+        assert [(h.token_ids, h.finish_reason) for h in found] == [(c.ids, c.finish_reason) for c in expected]
+        assert [h.log_prob for h in found] == pytest.approx([c.log_prob for c in expected], abs=1e-3)
+
+
+def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
+    beam_size = int(rng.integers(1, MAX_BEAM_SIZE + 1))
+    asked = Search(
+        max_target_tokens=int(rng.integers(1, 44)),
+        beam_size=beam_size,
+        length_penalty=float(rng.choice([0, 0.6, 1])),
+        n_best=int(rng.integers(1, beam_size + 1)),
+    )
+    return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, slots=beam_size)
+
+
+def test_both_searches_know_a_runaway_by_the_same_rule() -> None:
+    rng = np.random.default_rng(4)
+    runaways = 0
+    for _ in range(2000):
+        circle = rng.integers(4, 6, int(rng.integers(1, 12))).tolist()
+        token_ids = [*rng.integers(4, 6, int(rng.integers(0, 9))).tolist(), *circle * 80][: 8 * int(rng.integers(1, 9))]
+        n_source = int(rng.integers(1, 50))
+        assert decoding.is_runaway(token_ids, n_source) == search.is_runaway(token_ids, n_source)
+        runaways += search.is_runaway(token_ids, n_source)
+    assert 100 < runaways < 1900

@@ -1,6 +1,6 @@
 """int8: how far a product may be off, that rows never meet, and what is quantized at all."""
 
-from collections import Counter
+from collections import defaultdict
 
 import numpy as np
 import onnx_ir as ir
@@ -9,8 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from export import quantization
+from export.calibration import Limits, activation_limits, watch
 from export.quantization import quantize, quantize_rows
-from tests.export.tiny_checkpoints import MakeArtifact
+from export.tracing import trace_all
+from model.checkpoint import load_checkpoint
+from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]
 
@@ -21,7 +24,7 @@ WEIGHT = RANDOM.normal(size=(24, 40)).astype(np.float32)
 
 def test_a_products_error_is_the_roundings() -> None:
     (y,) = run(quantized(products([WEIGHT])), X)
-    assert relative_error(y, X @ WEIGHT) < 0.015
+    assert relative_error(y, X @ WEIGHT) < 0.02
 
 
 def test_a_relus_output_uses_the_bytes_that_signs_would_take() -> None:
@@ -40,25 +43,43 @@ def test_a_row_is_the_same_to_the_bit_whatever_its_neighbours_are() -> None:
     np.testing.assert_array_equal(run(graph, X[:1, 2:3])[0][0, 0], together[0, 2])
 
 
-def test_scale_of_a_row_does_not_matter() -> None:
-    graph = quantized(products([WEIGHT]))
-    for factor in (2.0**-40, 2.0**40):
-        np.testing.assert_array_equal(run(graph, X * np.float32(factor))[0], run(graph, X)[0] * np.float32(factor))
-
-
 @pytest.mark.parametrize("activation", [None, "Relu"])
 def test_a_row_of_zeros_gives_zeros(activation: str | None) -> None:
     x = X.copy()
     x[2, 1] = 0
     (y,) = run(quantized(products([WEIGHT], activation)), x)
     assert not y[2, 1].any()
-    assert np.isfinite(y).all()
 
 
-def test_products_that_share_activations_quantize_them_once() -> None:
-    graph = quantized(products([WEIGHT, WEIGHT[:, ::-1].copy()]))
-    operators = Counter(node.op_type for node in graph.graph)
-    assert (operators["QuantizeLinear"], operators["MatMulInteger"]) == (1, 2)
+def test_a_product_and_its_bias_are_one_node() -> None:
+    bias = RANDOM.normal(size=40).astype(np.float32)
+    graph = quantized(products([WEIGHT], bias=bias))
+    assert [node.op_type for node in graph.graph] == ["QuantizeLinear", "MatMulIntegerToFloat"]
+    np.testing.assert_allclose(run(graph, X)[0], run(quantized(products([WEIGHT])), X)[0] + bias, rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_that_was_not_calibrated_stays_in_float() -> None:
+    graph = products([WEIGHT])
+    quantize(graph, {})
+    assert [node.op_type for node in graph.graph] == ["MatMul"]
+
+
+def test_calibration_finds_the_largest_magnitude_that_each_product_reads() -> None:
+    found: Limits = defaultdict(float)
+    results = watch(products([WEIGHT, WEIGHT], activation="Relu"))(found, {"x": X})
+    assert found == {f"layer_{i}/MatMul": pytest.approx(X.max()) for i in range(2)}
+    assert results.keys() == {"y_0", "y_1"}
+
+
+@pytest.mark.parametrize("kind", ["translation", "mean_classifier"])
+def test_every_product_is_calibrated_the_same_way_each_time(checkpoint: MakeCheckpoint, kind: str) -> None:
+    model = load_checkpoint(checkpoint(kind)).model
+    graphs = trace_all(model)
+    limits = activation_limits(graphs, model)
+    for name, graph in graphs.items():
+        weighted = {node.name for node in graph.graph if node.op_type == "MatMul"}
+        assert limits[name].keys() == weighted
+    assert limits == activation_limits(graphs, model)
 
 
 def test_a_narrow_product_stays_in_float() -> None:
@@ -92,8 +113,8 @@ def test_only_bytes_of_the_embedding_and_the_weights_are_kept(artifact: MakeArti
         assert ("Transpose" in {node.op_type for node, _ in table.uses()}) == tied
 
 
-def products(weights: list[Array], activation: str | None = None) -> ir.Model:
-    """x (B, S, K) times each weight (K, N), after an activation."""
+def products(weights: list[Array], activation: str | None = None, bias: Array | None = None) -> ir.Model:
+    """x (B, S, K) times each weight (K, N), after an activation and before a bias (N)."""
     x = ir.val("x", ir.DataType.FLOAT, ["B", "S", weights[0].shape[0]])
     nodes = [ir.node(activation, [x], name="layer/activation")] if activation else []
     source = nodes[0].outputs[0] if nodes else x
@@ -103,6 +124,10 @@ def products(weights: list[Array], activation: str | None = None) -> ir.Model:
     ]
     nodes += [ir.node("MatMul", [source, w], name=f"layer_{i}/MatMul") for i, w in enumerate(constants)]
     outputs = [node.outputs[0] for node in nodes if node.op_type == "MatMul"]
+    if bias is not None:
+        constants.append(ir.Value(name="bias", const_value=ir.tensor(bias, name="bias"), shape=ir.Shape(bias.shape)))
+        nodes.append(ir.node("Add", [outputs[0], constants[-1]], name="layer_0/Add"))
+        outputs = [nodes[-1].outputs[0]]
     for i, output in enumerate(outputs):
         output.name, output.dtype, output.shape = f"y_{i}", ir.DataType.FLOAT, ir.Shape(["B", "S", "N"])
     graph = ir.Graph([x], outputs, nodes=nodes, initializers=constants, opset_imports={"": 24}, name="products")
@@ -110,7 +135,8 @@ def products(weights: list[Array], activation: str | None = None) -> ir.Model:
 
 
 def quantized(model: ir.Model) -> ir.Model:
-    quantize(model)
+    limit = float(np.abs(X).max())
+    quantize(model, {str(node.name): limit for node in model.graph if node.op_type == "MatMul"})
     return model
 
 

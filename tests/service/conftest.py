@@ -57,14 +57,15 @@ def serve(artifacts: Path) -> Serve:
     async def running(
         models: Models | None = None, metrics: Metrics | None = None, **settings: object
     ) -> AsyncIterator[Client]:
-        configured = Settings(artifacts=artifacts, threads=1, provider="cpu", **settings)  # type: ignore[arg-type]
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "workers": 0}
+        configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_models(configured, metrics)
         app = create_app(configured, models, metrics)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
             for model in models:
-                assert model.engine.warm.wait(PATIENCE_S)
+                assert model.pool.wait_until_warm(PATIENCE_S)
             yield client
 
     return running

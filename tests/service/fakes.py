@@ -6,6 +6,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from service.decoding import BeamSearch, Search
 from service.engine import Engine
 from service.metrics import EngineMetrics, Metrics
 from service.scheduler import Scheduler, Sequence
@@ -27,20 +30,20 @@ class Tally:
     """An output: how many steps a sequence takes, and what it saw on its way."""
 
     steps: int
-    slots: list[int] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     neighbours: list[int] = field(default_factory=list)
 
 
 class FakeComputation:
     """Counts steps in `Tally`s. `hold` stops it before its next call; `failing` decides which calls raise.
 
-    It keeps a copy of what is in each slot and checks every call against it, so that a slot mixed up fails the test.
+    It keeps a copy of what is in each place and checks every call against it, so that a place mixed up fails the test.
     """
 
     def __init__(self) -> None:
         self.failing: Callable[[str, list[Sequence[Tally]]], bool] = lambda call, sequences: False
         self.calls: list[tuple[str, int]] = []
-        self._slots: dict[int, Sequence[Tally]] = {}
+        self._places: dict[int, Sequence[Tally]] = {}
         self._permits = threading.Semaphore(0)
         self._held = False
         self.arrived = threading.Semaphore(0)
@@ -63,24 +66,25 @@ class FakeComputation:
     def warm_up(self) -> None:
         self._enter("warm_up", [])
 
-    def prefill(self, first_slot: int, sequences: list[Sequence[Tally]]) -> None:
+    def prefill(self, first_place: int, sequences: list[Sequence[Tally]]) -> None:
         self._enter("prefill", sequences)
-        for slot, sequence in enumerate(sequences, start=first_slot):
-            self._slots[slot] = sequence
+        for place, sequence in enumerate(sequences, start=first_place):
+            self._places[place] = sequence
             sequence.finished = sequence.output.steps == 0
 
-    def step(self, running: list[Sequence[Tally]]) -> None:
+    def step(self, running: list[Sequence[Tally]]) -> int:
         self._enter("step", running)
-        for slot, sequence in enumerate(running):
-            assert self._slots[slot] is sequence, "a sequence runs in the slot where it was put"
-            sequence.output.slots.append(slot)
+        for place, sequence in enumerate(running):
+            assert self._places[place] is sequence, "a sequence runs in the place where it was put"
+            sequence.output.places.append(place)
             sequence.output.neighbours.append(len(running) - 1)
-            sequence.finished = len(sequence.output.slots) == sequence.output.steps
+            sequence.finished = len(sequence.output.places) == sequence.output.steps
+        return sum(sequence.slots for sequence in running)
 
-    def move(self, source_slot: int, target_slot: int) -> None:
+    def move(self, source_place: int, target_place: int) -> None:
         if self.failing("move", []):
             raise RuntimeError("move was told to fail")
-        self._slots[target_slot] = self._slots[source_slot]
+        self._places[target_place] = self._places[source_place]
 
     def _enter(self, call: str, sequences: list[Sequence[Tally]]) -> None:
         self.calls.append((call, len(sequences)))
@@ -129,3 +133,43 @@ class Harness:
 
 def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
     return [Sequence(list(range(1, tokens + 1)), Tally(n)) for n in steps]
+
+
+def search_all(
+    beams: BeamSearch,
+    slots: int,
+    everybody: list[Sequence[Search]],
+    rng: np.random.Generator,
+    leaving: float = 0.0,
+) -> set[Sequence[Search]]:
+    """Let them come in a few at a time, and out at once when finished, as an engine does.
+
+    Args:
+        leaving: the probability with which a sequence is abandoned before a step.
+
+    Returns:
+        Those that were abandoned.
+    """
+    scheduler: Scheduler[Search] = Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000)
+    pending = list(everybody)
+    abandoned: set[Sequence[Search]] = set()
+
+    def evict(sequences: list[Sequence[Search]]) -> None:
+        for move in scheduler.evict(sequences):
+            beams.move(move.source, move.target)
+
+    while pending or scheduler.waiting or scheduler.running:
+        n_new = int(rng.integers(0, 4))
+        scheduler.add(pending[:n_new])
+        del pending[:n_new]
+        gone = [sequence for sequence in scheduler.running if rng.random() < leaving]
+        abandoned.update(gone)
+        evict(gone)
+        admitted = scheduler.admit()
+        if admitted:
+            beams.prefill(len(scheduler.running), admitted)
+            scheduler.start(admitted)
+        if scheduler.running:
+            beams.step(scheduler.running)
+            evict([sequence for sequence in scheduler.running if sequence.finished])
+    return abandoned

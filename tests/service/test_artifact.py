@@ -61,8 +61,8 @@ def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> No
 
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
-    edit(artifact, lambda manifest: (manifest.update(format_version=2, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 2, this service reads 1"
+    edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 2"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m.pop("limits"), "limits: Field required"),
         (lambda m: m["dimensions"].update(n_heads="3"), "dimensions.n_heads: Input should be a valid integer"),
         (lambda m: m.update(task="speech"), "task: Input should be 'translation' or 'classification'"),
-        (lambda m: m["decoding"].update(beam_size=4), "decoding.beam_size: Input should be less than or equal to 1"),
+        (lambda m: m["decoding"].update(beam_size=9), "decoding.beam_size: Input should be less than or equal to 8"),
         (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
         (
             lambda m: m.update(task="classification"),

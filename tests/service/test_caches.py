@@ -1,5 +1,6 @@
 import base64
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -8,8 +9,16 @@ import pytest
 from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
-from service.runner.caches import SHORTEST, Cache, CacheGroup, DeviceCache, HostCache
-from service.runner.copy_graph import COPY_GRAPH, TEXT
+from service.runner.caches import (
+    SHORTEST,
+    Cache,
+    CacheGroup,
+    DeviceCache,
+    HostCache,
+    power_of_two,
+    quarter_power_of_two,
+)
+from service.runner.copy_graphs import REORDER, REORDER_TEXT, WRITE, WRITE_TEXT
 from service.runner.provider import Provider
 
 SLOTS, H, D = 5, 3, 4
@@ -21,7 +30,8 @@ def host_cache(dtype: DTypeLike) -> Cache:
 
 def device_cache(dtype: DTypeLike) -> Cache:
     """The device's code, with main memory as the device."""
-    return DeviceCache(SLOTS, H, D, dtype, "cpu", Provider("cpu", 1).session(COPY_GRAPH))
+    cpu = Provider("cpu", 1)
+    return DeviceCache(SLOTS, H, D, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
 
 
 @pytest.fixture(params=[host_cache, device_cache])
@@ -56,43 +66,83 @@ def test_a_block_lands_in_its_rows_and_nowhere_else(cache: Cache, dtype: DTypeLi
 
 
 @pytest.mark.parametrize("length", [4, 8, 16])
-def test_resizing_keeps_the_rows_in_use_and_zeros_the_rest(cache: Cache, dtype: DTypeLike, length: int) -> None:
+def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(
+    cache: Cache, dtype: DTypeLike, length: int
+) -> None:
     cache.resize(8, rows=0)
     values = block(SLOTS, 8, dtype)
     cache.write(0, OrtValue.ortvalue_from_numpy(values))
     cache.resize(length, rows=3)
-    expected = np.zeros((SLOTS, H, length, D), dtype)
     kept = min(8, length)
-    expected[:3, :, :kept] = values[:3, :, :kept]
-    np.testing.assert_array_equal(content(cache, length, dtype), expected)
+    found = content(cache, length, dtype)
+    np.testing.assert_array_equal(found[:3, :, :kept], values[:3, :, :kept])
+    assert np.isfinite(found).all()
 
 
-def test_moving_copies_one_row(cache: Cache, dtype: DTypeLike) -> None:
+def test_what_is_kept_survives_many_sizes(cache: Cache, dtype: DTypeLike) -> None:
+    cache.resize(4, rows=0)
+    values = block(SLOTS, 4, dtype)
+    cache.write(0, OrtValue.ortvalue_from_numpy(values))
+    for length in (16, 8, 32, 4):
+        cache.resize(length, rows=SLOTS)
+        np.testing.assert_array_equal(content(cache, length, dtype)[:, :, :4], values)
+
+
+@pytest.mark.parametrize(("sources", "targets"), [([4], [1]), ([0, 0, 3], [4, 1, 2]), ([2, 2], [0, 4])])
+def test_rows_are_copied_over_others_and_nothing_else_changes(
+    cache: Cache, dtype: DTypeLike, sources: list[int], targets: list[int]
+) -> None:
     cache.resize(8, rows=0)
     values = block(SLOTS, 8, dtype)
     cache.write(0, OrtValue.ortvalue_from_numpy(values))
-    cache.move(4, 1)
+    cache.copy(np.array(sources), np.array(targets), 5)
+    found = content(cache, 8, dtype)
     expected = values.copy()
-    expected[1] = values[4]
-    np.testing.assert_array_equal(content(cache, 8, dtype), expected)
+    expected[targets] = values[sources]
+    np.testing.assert_array_equal(found[:, :, :5], expected[:, :, :5])
+    others = [row for row in range(SLOTS) if row not in targets]
+    np.testing.assert_array_equal(found[others], values[others])
 
 
-def test_a_group_grows_by_powers_of_two_and_gives_memory_back() -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)})
-    lengths = []
+def test_copying_no_column_is_no_error(cache: Cache, dtype: DTypeLike) -> None:
+    """A sequence that was read and has not begun holds none."""
+    cache.resize(8, rows=0)
+    values = block(SLOTS, 8, dtype)
+    cache.write(0, OrtValue.ortvalue_from_numpy(values))
+    cache.copy(np.array([3]), np.array([0]), 0)
+    np.testing.assert_array_equal(content(cache, 8, dtype)[1:], values[1:])
+
+
+@pytest.mark.parametrize(
+    ("bucket", "lengths"),
+    [
+        (power_of_two, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
+        (quarter_power_of_two, [8, 32, 48, 128, 128, 128, 32, 128, 32]),
+    ],
+)
+def test_a_group_grows_by_its_buckets_and_gives_memory_back(bucket: Callable[[int], int], lengths: list[int]) -> None:
+    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, bucket)
+    found = []
     for needed, rows in [(1, 0), (32, 2), (33, 2), (100, 2), (65, 2), (64, 2), (32, 2), (120, 2), (31, 0)]:
         group.fit(needed, rows)
-        lengths.append(group.length)
-    assert SHORTEST == 32
-    assert lengths == [32, 32, 64, 128, 128, 128, 32, 128, 32]
+        found.append(group.length)
+    assert found == lengths
+
+
+@pytest.mark.parametrize(("bucket", "padding"), [(power_of_two, 2.0), (quarter_power_of_two, 1.5)])
+def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], int], padding: float) -> None:
+    for needed in range(SHORTEST, 1000):
+        assert needed <= bucket(needed) < padding * needed + 1
+        assert bucket(bucket(needed)) == bucket(needed) <= bucket(needed + 1)
 
 
 def test_a_group_says_when_its_memory_has_moved() -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)})
+    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, power_of_two)
     assert [group.fit(needed, 1) for needed in (1, 32, 33, 60)] == [True, False, True, False]
 
 
-def test_the_serialized_copy_graph_is_the_one_in_the_text() -> None:
-    model = onnx.parser.parse_model(TEXT)
+@pytest.mark.parametrize(("text", "serialized"), [(WRITE_TEXT, WRITE), (REORDER_TEXT, REORDER)])
+def test_a_serialized_copy_graph_is_the_one_in_the_text(text: str, serialized: bytes) -> None:
+    model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model)
-    assert base64.b64encode(COPY_GRAPH) == base64.b64encode(model.SerializeToString(deterministic=True))
+    assert base64.b64encode(serialized) == base64.b64encode(model.SerializeToString(deterministic=True))

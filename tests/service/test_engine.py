@@ -1,6 +1,5 @@
 """The engine's promises, with a computation that the test drives."""
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
@@ -28,10 +27,10 @@ def outcome(future: "Future[Any]") -> Any:
 def test_a_request_is_answered_with_its_outputs_in_order(harness: Harness) -> None:
     answer = outcome(harness.submit(3, 1, 2))
     assert [tally.steps for tally in answer.outputs] == [3, 1, 2]
-    assert [len(tally.slots) for tally in answer.outputs] == [3, 1, 2]
+    assert [len(tally.places) for tally in answer.outputs] == [3, 1, 2]
 
 
-def test_newcomers_enter_while_others_run_and_each_keeps_its_slot_content(harness: Harness) -> None:
+def test_newcomers_enter_while_others_run_and_each_keeps_what_is_in_its_place(harness: Harness) -> None:
     harness.computation.hold()
     long = harness.submit(5)
     harness.computation.await_arrival()  # prefill of the first
@@ -46,7 +45,7 @@ def test_newcomers_enter_while_others_run_and_each_keeps_its_slot_content(harnes
 def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
     harness = Harness(slots=1).start()
     futures = [harness.submit(2) for _ in range(5)]
-    assert all(outcome(future).outputs[0].slots == [0, 0] for future in futures)
+    assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
     harness.engine.stop(PATIENCE_S)
 
 
@@ -61,11 +60,11 @@ def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harnes
         with pytest.raises(InferenceFailed, match="a forward pass of fake failed"):
             outcome(future)
     assert "failed" in (harness.engine.unready_reason() or "")
-    assert len(outcome(harness.submit(2)).outputs[0].slots) == 2
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
     assert harness.engine.unready_reason() is None
 
 
-def test_slots_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
+def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
     harness.computation.failing = lambda call, _: call == "move"
     harness.computation.hold()
     futures = [harness.submit(1, 3), harness.submit(3)]
@@ -73,7 +72,7 @@ def test_slots_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(h
     for future in futures:
         with pytest.raises(InferenceFailed):
             outcome(future)
-    assert len(outcome(harness.submit(2)).outputs[0].slots) == 2
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
 
 
 def test_one_bad_request_fails_alone(harness: Harness) -> None:
@@ -88,7 +87,7 @@ def test_one_bad_request_fails_alone(harness: Harness) -> None:
     harness.computation.release()
     with pytest.raises(InferenceFailed):
         outcome(bad)
-    assert [len(outcome(future).outputs[0].slots) for future in (good, also_good)] == [2, 1]
+    assert [len(outcome(future).outputs[0].places) for future in (good, also_good)] == [2, 1]
 
 
 def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harness) -> None:
@@ -139,7 +138,7 @@ def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: H
     harness.computation.release()
     with pytest.raises(DeadlinePassed, match=r"after 6\.0 s in fake"):
         outcome(late)
-    assert len(outcome(staying).outputs[0].slots) == 2
+    assert len(outcome(staying).outputs[0].places) == 2
     assert not harness.engine.scheduler.running
     assert harness.metric("cancelled_total", reason="deadline") == 1
 
@@ -241,7 +240,7 @@ def test_draining_answers_what_was_accepted_and_refuses_the_rest(harness: Harnes
     with pytest.raises(Draining):
         harness.submit(1)
     harness.computation.release()
-    assert len(outcome(accepted).outputs[0].slots) == 3
+    assert len(outcome(accepted).outputs[0].places) == 3
     harness.engine._thread.join(PATIENCE_S)
     assert not harness.engine._thread.is_alive()
 
@@ -302,23 +301,3 @@ def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) 
     assert not harness.engine.scheduler.running
     assert not harness.engine._requests
     assert not harness.engine._request_of
-
-
-def test_a_cancelled_wait_cancels_the_request(harness: Harness) -> None:
-    async def scenario() -> None:
-        harness.computation.hold()
-        wait = asyncio.ensure_future(harness.engine.run(sequences(1000), harness.clock() + 60))
-        await asyncio.to_thread(harness.computation.await_arrival)
-        wait.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await wait
-        harness.computation.release()
-
-    asyncio.run(scenario())
-    outcome(harness.submit(1))
-    assert not harness.engine.scheduler.running
-
-
-def test_no_sequences_are_answered_without_the_worker() -> None:
-    answer = asyncio.run(Harness().engine.run([], deadline=0))
-    assert answer.outputs == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact
+from service.decoding import Hypothesis
 from service.tokenization import Tokenizer
 from tests.service.conftest import Serve
 from tests.service.tiny_artifacts import (
@@ -22,6 +23,9 @@ from tests.service.tiny_artifacts import (
 
 pytestmark = pytest.mark.anyio
 
+DECODING = 2, 1.0
+"""The tiny translator's beam size and length penalty where a request names none."""
+
 
 class Oracle:
     """What the service must say about one sentence, from the numpy model."""
@@ -33,8 +37,15 @@ class Oracle:
     def __call__(self, sentence: str) -> tuple[str, float, int, int]:
         """Text, log-probability, source tokens, target tokens."""
         (source_ids,) = self.tokenizer.encode([sentence])
-        target, log_prob = self._translator.translate(source_ids, MAX_TARGET_TOKENS)
-        return self.tokenizer.decode([target])[0], log_prob, len(source_ids), len(target)
+        ((text, best),) = self.search(sentence, *DECODING, n_best=1)
+        return text, best.log_prob, len(source_ids), len(best.token_ids)
+
+    def search(self, sentence: str, beam_size: int, length_penalty: float, n_best: int) -> list[tuple[str, Hypothesis]]:
+        """The n_best with their texts, best first."""
+        (source_ids,) = self.tokenizer.encode([sentence])
+        found = self._translator.search(source_ids, MAX_TARGET_TOKENS, beam_size, length_penalty, n_best)
+        texts = self.tokenizer.decode([hypothesis.token_ids for hypothesis in found])
+        return list(zip(texts, found, strict=True))
 
 
 @pytest.fixture
@@ -62,7 +73,7 @@ async def test_one_sentence_is_translated(serve: Serve, oracle: Oracle) -> None:
     body = response.json()
     (translation,) = body.pop("translations")
     assert translation.pop("score") == pytest.approx(log_prob / target_tokens, rel=1e-4)
-    assert translation.pop("finish_reason") in {"eos", "length"}
+    assert translation.pop("finish_reason") in {"eos", "length", "repetition"}
     assert translation == {"text": text, "source_tokens": source_tokens, "target_tokens": target_tokens}
     usage = {"source_tokens": source_tokens, "target_tokens": target_tokens}
     assert body == {"model": "tiny-en-fr", "source": "en", "target": "fr", "usage": usage}
@@ -126,6 +137,66 @@ async def test_a_limit_on_target_tokens_is_told_as_the_reason(serve: Serve) -> N
     assert translation["target_tokens"] == 2
 
 
+@pytest.mark.parametrize(("beam_size", "length_penalty"), [(1, 1.0), (2, 0.0), (5, 0.6), (8, 2.0)])
+async def test_a_search_is_as_wide_and_as_fond_of_length_as_the_request_says(
+    serve: Serve, oracle: Oracle, beam_size: int, length_penalty: float
+) -> None:
+    sentence = "the old man sees a red horse"
+    body = {
+        "text": sentence, "beam_size": beam_size, "length_penalty": length_penalty, "alternatives": beam_size - 1
+    }  # fmt: skip
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    expected = oracle.search(sentence, beam_size, length_penalty, n_best=beam_size)
+    found = [translation, *translation.get("alternatives", [])]
+    assert [candidate["text"] for candidate in found] == [text for text, _ in expected]
+    assert [candidate["finish_reason"] for candidate in found] == [h.finish_reason for _, h in expected]
+    assert [candidate["target_tokens"] for candidate in found] == [len(h.token_ids) for _, h in expected]
+    scores = [hypothesis.log_prob / len(hypothesis.token_ids) for _, hypothesis in expected]
+    assert [candidate["score"] for candidate in found] == pytest.approx(scores, abs=1e-4)
+
+
+async def test_alternatives_are_different_and_sorted_and_come_only_where_asked_for(serve: Serve) -> None:
+    body = {"text": "a dog runs on the beach", "beam_size": 8, "length_penalty": 1.0}
+    async with serve() as client:
+        (plain,) = (await client.post("/translate", json=body)).json()["translations"]
+        (asked,) = (await client.post("/translate", json={**body, "alternatives": 5})).json()["translations"]
+    alternatives = asked.pop("alternatives")
+    assert "alternatives" not in plain
+    ranks = [(found["finish_reason"] == "eos", found["score"]) for found in [asked, *alternatives]]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len({found["text"] for found in [asked, *alternatives]}) == 6
+
+
+async def test_alternatives_of_a_text_are_those_of_its_sentences_with_the_white_space_between_them(
+    serve: Serve, oracle: Oracle
+) -> None:
+    body = {"text": " The dog runs.\n\n A cat sees.", "beam_size": 4, "alternatives": 2}
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    first, second = (oracle.search(sentence, 4, 1.0, n_best=3) for sentence in ("The dog runs.", "A cat sees."))
+    expected = [f" {one}\n\n {other}" for (one, _), (other, _) in zip(first, second, strict=True)]
+    assert [translation["text"], *(found["text"] for found in translation["alternatives"])] == expected
+
+
+async def test_white_space_has_no_alternatives(serve: Serve) -> None:
+    async with serve() as client:
+        body = {"text": " \n", "beam_size": 4, "alternatives": 3}
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    assert (translation["text"], translation.get("alternatives")) == (" \n", None)
+
+
+async def test_worker_processes_answer_as_the_servers_own_does(serve: Serve) -> None:
+    texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
+    answers = []
+    for workers in (0, 2):
+        async with serve(workers=workers) as client:
+            answers.append((await client.post("/translate", json={"text": texts, "beam_size": 3})).json())
+    for own, others in zip(*(answer["translations"] for answer in answers), strict=True):
+        assert others.pop("score") == pytest.approx(own.pop("score"), abs=1e-4)
+        assert others == own
+
+
 async def test_many_clients_at_once_get_the_answers_of_one_at_a_time(serve: Serve) -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(WORDS, rng.integers(1, 60))) for _ in range(64)]
@@ -171,9 +242,13 @@ async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
         ({"text": 5}, ["text"], "text: must be a string or a list of strings"),
         ({}, ["text"], "text: Field required"),
         ({"text": "a", "txet": "b"}, ["txet"], "txet: Extra inputs are not permitted"),
-        ({"text": "a", "beam_size": 4}, ["beam_size"], "beam_size: Input should be less than or equal to 1, not 4"),
+        ({"text": "a", "beam_size": 9}, ["beam_size"], "beam_size: Input should be less than or equal to 8, not 9"),
+        ({"text": "a", "beam_size": 0}, ["beam_size"], "beam_size: Input should be greater than or equal to 1, not 0"),
         ({"text": "a", "beam_size": "1"}, ["beam_size"], "beam_size: Input should be a valid integer"),
-        ({"text": "a", "alternatives": 2}, ["alternatives"], "alternatives: Input should be less than or equal to 0, not 2"),  # noqa: E501
+        ({"text": "a", "alternatives": 8}, ["alternatives"], "alternatives: Input should be less than 8, not 8"),
+        ({"text": "a", "alternatives": -1}, ["alternatives"], "alternatives: Input should be greater than or equal to 0, not -1"),  # noqa: E501
+        ({"text": "a", "length_penalty": -0.5}, ["length_penalty"], "length_penalty: Input should be greater than or equal to 0, not -0.5"),  # noqa: E501
+        ({"text": "a", "length_penalty": 11}, ["length_penalty"], "length_penalty: Input should be less than or equal to 10, not 11"),  # noqa: E501
         ({"text": "a", "timeout_s": 0}, ["timeout_s"], "timeout_s: Input should be greater than 0, not 0"),
         ({"text": "a", "attention": True}, ["attention"], "attention: is not available in this version; only false is"),
         ({"text": "a", "attention": {}}, ["attention"], "attention: is not available in this version; only false is"),
@@ -199,6 +274,12 @@ async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
     [
         ({"text": "a", "source": "xx"}, "no model translates from xx to any language; there are en-fr (tiny-en-fr)"),
         ({"text": "a", "max_target_tokens": 999}, "max_target_tokens is 999, tiny-en-fr writes at most 70"),
+        ({"text": "a", "alternatives": 2}, "alternatives is 2, a beam of 2 has 1"),
+        ({"text": "a", "beam_size": 1, "alternatives": 1}, "alternatives is 1, a beam of 1 has 0"),
+        (
+            {"text": "a", "beam_size": 8, "alternatives": 7, "max_target_tokens": 99},
+            "max_target_tokens is 99, tiny-en-fr writes at most 70",
+        ),
         ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
         ({"text": ["a"] * 300}, "there are 300 texts, the limit is 256"),
     ],
@@ -288,7 +369,7 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",
         "provider": "cpu",
-        "decoding": {"beam_size": 1, "length_penalty": 1.0},
+        "decoding": {"beam_size": 2, "length_penalty": 1.0},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
     }
     assert classifier["labels"] == LABELS

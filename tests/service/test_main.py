@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from service.__main__ import Server, main
 from service.app import create_app
 from service.loading import load_models
 from service.metrics import Metrics
+from service.server import Server, main
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyTranslator
 
@@ -42,7 +42,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1), Metrics()
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
     models = load_models(settings, metrics)
     server = Server(uvicorn.Config(create_app(settings, models, metrics)), models)
     server.handle_exit(signal.SIGTERM, None)

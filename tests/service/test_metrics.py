@@ -25,6 +25,17 @@ def test_padding_is_counted_beside_the_tokens() -> None:
     assert value("attend_padding_tokens_total", {"task": "translation"}) == 6
 
 
+def test_a_step_is_counted_by_its_rows_and_its_sequences() -> None:
+    metrics = Metrics()
+    engine = EngineMetrics(metrics, "translation")
+    engine.stepped(sequences=3, rows=10)
+    engine.stepped(sequences=2, rows=2)
+    value = metrics.registry.get_sample_value
+    assert value("attend_decode_steps_total") == 2
+    assert value("attend_tokens_total", {"task": "translation", "side": "target"}) == 5
+    assert value("attend_batch_rows_sum", {"task": "translation"}) == 12
+
+
 def test_two_apps_do_not_share_their_numbers() -> None:
     one, other = Metrics(), Metrics()
     one.decode_steps.inc()

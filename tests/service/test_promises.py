@@ -13,11 +13,12 @@ import pytest
 from numpy.typing import NDArray
 from starlette.types import Message
 
-from service.artifact import Artifact
-from service.decoding import GreedyDecoding, Hypothesis
+from service.artifact import Artifact, Decoding
+from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.engine import Engine
 from service.errors import InferenceFailed
 from service.metrics import EngineMetrics, Metrics
+from service.pool import Pool
 from service.registry import Models
 from service.scheduler import Scheduler, Sequence
 from service.tokenization import Tokenizer
@@ -29,11 +30,16 @@ from tests.service.tiny_artifacts import BOS, EOS
 
 pytestmark = pytest.mark.anyio
 
+Array = NDArray[Any]
+
 ENDLESS, SHORT = "the dog", "a cat"
 
 
 class GatedRows:
-    """Rows that never end where the source is ENDLESS, and end at once otherwise. Each step waits while held."""
+    """Beams of one that never end, nor repeat, where the source is ENDLESS, and end at once otherwise.
+
+    Each step waits while held.
+    """
 
     def __init__(self, endless: list[int]) -> None:
         self._endless = endless
@@ -44,27 +50,35 @@ class GatedRows:
         self.rows_of_steps: list[int] = []
         self.error: BaseException | None = None
 
-    def encode(self, first_slot: int, sources: list[list[int]]) -> None:
-        self._sources.update(enumerate(sources, start=first_slot))
+    def encode(self, first_place: int, sources: list[list[int]]) -> None:
+        self._sources.update(enumerate(sources, start=first_place))
 
-    def step(self, token_ids: NDArray[Any], _positions: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def step(
+        self, token_ids: Array, positions: Array, rows_of_sources: Array, places_of_rows: Array, k: int
+    ) -> tuple[Array, Array]:
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
         if self.error is not None:
             raise self.error
         self.rows_of_steps.append(len(token_ids))
-        chosen = [5 if self._sources[slot] == self._endless else EOS for slot in range(len(token_ids))]
-        return np.array(chosen), np.zeros(len(token_ids), np.float32)
+        chosen = [
+            5 + position if self._sources[place] == self._endless else EOS
+            for place, position in zip(places_of_rows.tolist(), positions.tolist(), strict=True)
+        ]
+        return np.array(chosen)[:, None], np.zeros((len(token_ids), 1), np.float32)
 
-    def move(self, source_slot: int, target_slot: int) -> None:
-        self._sources[target_slot] = self._sources[source_slot]
+    def copy(self, source_rows: Array, target_rows: Array, n_tokens: int) -> None:
+        raise AssertionError("a beam of one stays where it is")
+
+    def move(self, source_place: int, target_place: int) -> None:
+        self._sources[target_place] = self._sources[source_place]
 
     async def await_step(self) -> None:
         assert await asyncio.to_thread(self.stepping.acquire, timeout=PATIENCE_S), "no step came"
 
 
 class Bench:
-    """One translator on gated rows."""
+    """One translator on gated rows, with room for two sequences."""
 
     def __init__(self, artifact: Artifact) -> None:
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
@@ -72,15 +86,18 @@ class Bench:
         self.metrics = Metrics()
         self.engine = Engine(
             "gated",
-            GreedyDecoding(self.rows, BOS, EOS),
+            BeamSearch(self.rows, MAX_BEAM_SIZE, BOS, EOS),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
             EngineMetrics(self.metrics, "translation"),
             probe_interval_s=3600,
         )
         manifest = artifact.manifest.model_copy(
-            update={"limits": artifact.manifest.limits.model_copy(update={"max_target_tokens": 10**9})}
+            update={
+                "limits": artifact.manifest.limits.model_copy(update={"max_target_tokens": 10**9}),
+                "decoding": Decoding(beam_size=1, length_penalty=1.0),
+            }
         )
-        self.models = Models([Translator(manifest, "cpu", tokenizer, self.engine)], [])
+        self.models = Models([Translator(manifest, "cpu", tokenizer, Pool([self.engine]))], [])
 
     def hold(self) -> None:
         """Stop at the next step."""
@@ -101,7 +118,7 @@ async def test_a_failed_batch_is_a_named_error_for_every_member_and_the_next_req
         bench.hold()
         first = asyncio.ensure_future(client.post("/translate", json={"text": ENDLESS}))
         await bench.rows.await_step()
-        second = bench.engine.submit([Sequence([5, EOS], Hypothesis(9))], bench.engine.clock() + PATIENCE_S)
+        second = bench.engine.submit([Sequence([5, EOS], Search(9))], bench.engine.clock() + PATIENCE_S)
         bench.rows.error = MemoryError("the secret cause")
         bench.rows.gate.set()
         detail = problem(await first, 500)["detail"]
@@ -153,13 +170,13 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         bench.hold()
         running = asyncio.ensure_future(client.post("/translate", json={"text": [SHORT, SHORT]}))
         await bench.rows.await_step()
-        waiting = bench.engine.submit([Sequence([5, EOS], Hypothesis(9))], bench.engine.clock() + PATIENCE_S)
+        waiting = bench.engine.submit([Sequence([5, EOS], Search(9))], bench.engine.clock() + PATIENCE_S)
         refused = await client.post("/translate", json={"text": SHORT})
         assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences wait, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
         bench.rows.gate.set()
         assert (await running).status_code == 200
-        assert waiting.result(PATIENCE_S).outputs[0].finish_reason == "eos"
+        assert waiting.result(PATIENCE_S).outputs[0].best()[0].finish_reason == "eos"
 
 
 async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve: Serve, bench: Bench) -> None:

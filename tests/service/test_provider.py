@@ -5,7 +5,7 @@ import pytest
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner import provider
-from service.runner.copy_graph import COPY_GRAPH
+from service.runner.copy_graphs import WRITE
 from service.runner.provider import Provider, choose_provider, usable_cores
 
 
@@ -55,10 +55,10 @@ def test_choosing_prints_nothing(no_gpu: None, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr() == ("", "")
 
 
-def test_on_cuda_rows_are_padded_to_a_power_of_two_within_the_slots() -> None:
+def test_on_cuda_sizes_are_padded_to_a_power_of_two_within_the_limit() -> None:
     cuda = Provider("cuda", threads=1)
-    assert [cuda.padded_rows(rows, slots=24) for rows in (1, 2, 3, 5, 16, 17, 24)] == [1, 2, 4, 8, 16, 24, 24]
-    assert Provider("cpu", threads=1).padded_rows(5, slots=24) == 5
+    assert [cuda.padded(size, limit=24) for size in (1, 2, 3, 5, 16, 17, 24)] == [1, 2, 4, 8, 16, 24, 24]
+    assert Provider("cpu", threads=1).padded(5, limit=24) == 5
 
 
 def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> Non
 
 
 def test_a_session_has_the_threads_of_its_provider_and_does_not_spin() -> None:
-    options = Provider("cpu", threads=3).session(COPY_GRAPH).get_session_options()
+    options = Provider("cpu", threads=3).session(WRITE).get_session_options()
     assert options.intra_op_num_threads == 3
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
 

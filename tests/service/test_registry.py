@@ -19,7 +19,7 @@ def models(
     tiny_translator.save(root / "b", name="en-fr")
     tiny_classifier.save(root / "c", name="reviews")
     tiny_classifier.save(root / "d", name="tweets")
-    return load_models(Settings(artifacts=root, provider="cpu", threads=1), Metrics())
+    return load_models(Settings(artifacts=root, provider="cpu", threads=1, workers=0), Metrics())
 
 
 @pytest.mark.parametrize(

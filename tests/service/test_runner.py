@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact, read_artifact
-from service.decoding import GreedyDecoding, Hypothesis
+from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.runner import provider
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationRunner
-from service.scheduler import Scheduler, Sequence
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.scheduler import Sequence
+from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyClassifier, TinyTranslator, V
 
 WARNINGS_TOO = 2
@@ -22,51 +23,95 @@ def random_source(rng: np.random.Generator, length: int) -> list[int]:
     return [*rng.integers(4, V, length - 1).tolist(), EOS]
 
 
-def decode_all(runner: TranslationRunner, sequences: list[Sequence[Hypothesis]], arrivals: list[int]) -> None:
-    """Run all, letting `arrivals[i]` new ones in before step i, finished rows out at once: as an engine does."""
-    decoding = GreedyDecoding(runner, BOS, EOS)
-    scheduler: Scheduler[Hypothesis] = Scheduler(slots=6, max_waiting=1000, prefill_padded_tokens=10_000)
-    pending = list(sequences)
-    step = 0
-    while not all(sequence.finished for sequence in sequences):
-        n_new = arrivals[step] if step < len(arrivals) else len(pending)
-        scheduler.add(pending[:n_new])
-        pending = pending[n_new:]
-        step += 1
-        admitted = scheduler.admit()
-        if admitted:
-            decoding.prefill(len(scheduler.running), admitted)
-            scheduler.start(admitted)
-        if scheduler.running:
-            decoding.step(scheduler.running)
-            for move in scheduler.evict([s for s in scheduler.running if s.finished]):
-                decoding.move(move.source, move.target)
+def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
 
 
-@pytest.mark.parametrize("seed", range(6))
+def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
+    beam_size = int(rng.integers(1, MAX_BEAM_SIZE + 1))
+    search = Search(
+        max_target_tokens=int(rng.integers(1, 50)),
+        beam_size=beam_size,
+        length_penalty=float(rng.choice([0, 0.6, 1])),
+        n_best=int(rng.integers(1, beam_size + 1)),
+    )
+    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, slots=beam_size)
+
+
+def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:
+    """Each has what the oracle finds."""
+    for sequence in everybody:
+        search = sequence.output
+        expected = translator.search(
+            sequence.source_ids, search.max_target_tokens, search.beam_size, search.length_penalty, search.n_best
+        )
+        found = search.best()
+        assert [(h.token_ids, h.finish_reason) for h in found] == [(h.token_ids, h.finish_reason) for h in expected]
+        assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("leaving", [0.0, 0.05])
 def test_neighbours_never_change_an_answer(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, seed: int, leaving: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = [random_sequence(rng) for _ in range(12)]
+    beams = BeamSearch(runner_of(translator_artifact), 16, BOS, EOS)
+    abandoned = search_all(beams, 16, everybody, rng, leaving)
+    assert_as_alone([sequence for sequence in everybody if sequence not in abandoned], tiny_translator)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_is_greedy_search(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     limits = rng.integers(1, MAX_TARGET_TOKENS, 20).tolist()
-    sequences = [Sequence(random_source(rng, int(rng.integers(2, 40))), Hypothesis(limit)) for limit in limits]
-    arrivals = rng.integers(0, 4, 30).tolist()
-    decode_all(TranslationRunner(translator_artifact, CPU, slots=6), sequences, arrivals)
-    for sequence, limit in zip(sequences, limits, strict=True):
+    everybody = [Sequence(random_source(rng, int(rng.integers(2, 40))), Search(limit)) for limit in limits]
+    search_all(BeamSearch(runner_of(translator_artifact), 16, BOS, EOS), 16, everybody, rng)
+    for sequence, limit in zip(everybody, limits, strict=True):
+        (found,) = sequence.output.best()
         target, log_prob = tiny_translator.translate(sequence.source_ids, limit)
-        assert sequence.output.token_ids == target
-        assert sequence.output.log_prob == pytest.approx(log_prob, abs=1e-3)
-    assert {sequence.output.finish_reason for sequence in sequences} == {"eos", "length"}
+        assert found.token_ids == target
+        assert found.log_prob == pytest.approx(log_prob, abs=1e-3)
+    assert {"eos", "length"} <= {sequence.output.best()[0].finish_reason for sequence in everybody}
 
 
-def test_caches_grow_with_long_rows_and_shrink_back(translator_artifact: Artifact) -> None:
+def test_runners_that_share_their_graphs_do_not_share_their_memory(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    rng = np.random.default_rng(5)
+    graphs = TranslationGraphs(translator_artifact, CPU)
+    both = [BeamSearch(TranslationRunner(graphs, 8), 8, BOS, EOS) for _ in range(2)]
+    everybody = [Sequence(random_source(rng, 9), Search(20, 4), slots=4) for _ in both]
+    for beams, sequence in zip(both, everybody, strict=True):
+        beams.prefill(0, [sequence])
+    while running := [pair for pair in zip(both, everybody, strict=True) if not pair[1].finished]:
+        for beams, sequence in running:
+            beams.step([sequence])
+    assert_as_alone(everybody, tiny_translator)
+
+
+def test_caches_grow_with_long_rows_and_shrink_back(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
     rng = np.random.default_rng(0)
-    runner = TranslationRunner(translator_artifact, CPU, slots=6)
-    decode_all(runner, [Sequence(random_source(rng, 40), Hypothesis(MAX_TARGET_TOKENS))], [1])
-    assert runner._cross_attention.length == 64
-    GreedyDecoding(runner, BOS, EOS).warm_up()
+    sources = (random_source(rng, 40) for _ in range(1000))
+    long = next(source for source in sources if len(tiny_translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+    runner = runner_of(translator_artifact)
+    beams = BeamSearch(runner, 16, BOS, EOS)
+    lengths = set()
+    sequence = Sequence(long, Search(max_target_tokens=60))
+    beams.prefill(0, [sequence])
+    while not sequence.finished:
+        beams.step([sequence])
+        lengths.add(runner._self_attention.length)
+    assert lengths == {32, 64}
+    assert runner._cross_attention.length >= 40
+    beams.warm_up()
     assert runner._self_attention.length == 32
-    assert runner._cross_attention.length == 32
+    assert runner._cross_attention.length < 40
 
 
 def test_a_step_writes_one_key_in_place(
@@ -74,9 +119,10 @@ def test_a_step_writes_one_key_in_place(
 ) -> None:
     """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
-    runner = TranslationRunner(translator_artifact, CPU, slots=2)
+    runner = runner_of(translator_artifact, slots=2)
+    zero = np.zeros(1, np.int64)
     runner.encode(0, [[5, EOS]])
-    runner.step(np.array([BOS]), np.array([0]))
+    runner.step(np.array([BOS]), zero, zero[None], zero, 1)
     assert "copying past_cache" not in capfd.readouterr().err
     cache = runner._self_attention.caches["0.decoder.key"]._rows  # type: ignore[attr-defined]
     assert np.any(cache[0, :, 0])
@@ -88,12 +134,11 @@ def test_rows_may_be_padded_for_a_device(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On CUDA a step runs a power of two of rows; those beyond the ones in use change nothing."""
-    monkeypatch.setattr(Provider, "padded_rows", lambda self, rows, slots: min(slots, 1 << (rows - 1).bit_length()))
+    monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
     rng = np.random.default_rng(1)
-    sequences = [Sequence(random_source(rng, 5 + i), Hypothesis(12)) for i in range(3)]
-    decode_all(TranslationRunner(translator_artifact, CPU, slots=6), sequences, [1, 1, 1])
-    for sequence in sequences:
-        assert sequence.output.token_ids == tiny_translator.translate(sequence.source_ids, 12)[0]
+    everybody = [random_sequence(rng) for _ in range(12)]
+    search_all(BeamSearch(runner_of(translator_artifact), 16, BOS, EOS), 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

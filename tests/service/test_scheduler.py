@@ -1,19 +1,23 @@
-from itertools import count
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import QueueFull
-from service.scheduler import Scheduler, Sequence
+from service.scheduler import ADMISSION_WINDOW, Scheduler, Sequence
 
 
 def scheduler(slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100) -> Scheduler[None]:
     return Scheduler(slots, max_waiting, prefill_padded_tokens)
 
 
-def of_lengths(*lengths: int) -> list[Sequence[None]]:
-    return [Sequence([1] * length, None) for length in lengths]
+def of_lengths(*lengths: int, slots: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * length, None, slots=slots) for length in lengths]
+
+
+def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
+    return [len(sequence.source_ids) for sequence in sequences]
 
 
 def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
@@ -22,20 +26,63 @@ def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
     s.add([first, second, third])
     s.start(s.admit())
     assert s.running == [first, second]
-    assert list(s.waiting) == [third]
+    assert s.waiting == [third]
     assert s.admit() == []
 
 
 def test_admission_stops_at_the_budget_of_padded_tokens() -> None:
     s = scheduler(prefill_padded_tokens=20)
-    s.add(of_lengths(2, 10, 2))  # 1 x 2, 2 x 10 = 20, 3 x 10 = 30
-    assert [len(sequence.source_ids) for sequence in s.admit()] == [2, 10]
+    s.add(of_lengths(10, 9, 10))  # 2 x 10 = 20, 3 x 10 = 30
+    assert lengths_of(s.admit()) == [10, 10]
 
 
 def test_a_source_longer_than_the_budget_is_admitted_alone() -> None:
     s = scheduler(prefill_padded_tokens=20)
     s.add(of_lengths(50, 1))
-    assert [len(sequence.source_ids) for sequence in s.admit()] == [50]
+    assert lengths_of(s.admit()) == [50]
+
+
+def test_admission_stops_at_the_rows_that_are_free() -> None:
+    s = scheduler(slots=8)
+    wide, narrow = of_lengths(3, 3, 3, slots=3), of_lengths(3)
+    s.add([*wide, *narrow])
+    assert s.admit() == wide[:2]
+    s.start(wide[:2])
+    assert s.admit() == []
+
+
+def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
+    s = scheduler(slots=3)
+    s.add(of_lengths(10, 40, 2, 11, 9, 10))
+    assert lengths_of(s.admit()) == [10, 10, 11]
+    assert lengths_of(s.waiting) == [40, 2, 9], "the rest keep their order"
+
+
+def test_only_the_next_in_line_may_join() -> None:
+    s = scheduler(slots=2, prefill_padded_tokens=1000)
+    s.add(of_lengths(10, *[30] * (ADMISSION_WINDOW - 1), 10))
+    assert lengths_of(s.admit()) == [10, 30]
+
+
+def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
+    s = scheduler(slots=8)
+    (running,) = of_lengths(3)
+    s.start([running])
+    wide = of_lengths(3, slots=8)
+    s.add([*wide, *of_lengths(3, 3)])
+    assert s.admit() == []
+    s.evict([running])
+    assert s.admit() == wide
+
+
+def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
+    s = scheduler(slots=16)
+    running = of_lengths(*[3] * 13)
+    s.start(running)
+    s.add(of_lengths(3, 3, 3, 3))
+    assert s.admit() == []
+    s.evict(running[:1])
+    assert lengths_of(s.admit()) == [3, 3, 3, 3]
 
 
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
@@ -51,7 +98,7 @@ def test_withdrawing_forgets_only_those_named() -> None:
     kept, gone = of_lengths(1, 1)
     s.add([kept, gone])
     s.withdraw([gone])
-    assert list(s.waiting) == [kept]
+    assert s.waiting == [kept]
 
 
 @given(st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1))))))
@@ -69,17 +116,31 @@ def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]
     assert [rows[slot] for slot in range(len(s.running))] == s.running
 
 
-@given(st.lists(st.integers(1, 30), max_size=40), st.integers(1, 5), st.integers(1, 60))
-def test_everybody_who_waits_is_admitted_once_and_in_order(lengths: list[int], slots: int, budget: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 8)), max_size=40),
+    st.integers(8, 20),
+    st.integers(1, 60),
+    st.randoms(use_true_random=False),
+)
+def test_nobody_starves_and_no_admission_is_too_large(
+    work: list[tuple[int, int]], slots: int, budget: int, random: Random
+) -> None:
+    """Each admission takes the one that has waited longest, so everybody is served after at most as many as came."""
     s = scheduler(slots=slots, prefill_padded_tokens=budget)
-    everybody = of_lengths(*lengths)
+    everybody = [Sequence([1] * length, None, slots=width) for length, width in work]
     s.add(everybody)
     served: list[Sequence[None]] = []
-    for _ in count():
+    while s.waiting or s.running:
+        first = s.waiting[0] if s.waiting else None
         admitted = s.admit()
-        if not admitted:
-            break
+        if admitted:
+            assert admitted[0] is first
+            assert len(admitted) == 1 or max(lengths_of(admitted)) * len(admitted) <= budget
+        else:
+            assert s.running, "with nobody running somebody is admitted"
         s.start(admitted)
         served += admitted
-        s.evict(admitted)
-    assert served == everybody
+        assert sum(sequence.slots for sequence in s.running) <= slots
+        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
+    assert len(served) == len(everybody)
+    assert set(served) == set(everybody)

@@ -27,7 +27,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("PORT", "http"), ("PROVIDER", "tpu"), ("SLOTS", "0"), ("RATE_LIMIT", "often")]
+    ("name", "value"),
+    [("PORT", "http"), ("PROVIDER", "tpu"), ("SLOTS", "7"), ("WORKERS", "-1"), ("RATE_LIMIT", "often")],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str

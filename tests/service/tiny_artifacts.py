@@ -1,10 +1,10 @@
 """Hand-made artifacts: real graphs of the artifact contract with random weights, all dimensions different.
 
-`TinyTranslator.translate` and `TinyClassifier.logits` are oracles: the same models in numpy, one text at a time,
-without caches, padding or batches.
+`TinyTranslator.translate`, `TinyTranslator.search` and `TinyClassifier.logits` are oracles: the same models in numpy,
+one text at a time, without caches, padding or batches.
 
-Legend: B batch, S source, T target, R decoder rows, N sources, L cache length, H heads, D head_dim, E = H * D, V vocabulary,
-C labels.
+Legend: B batch, S source, T target, R decoder rows, N sources, W rows of one source, L cache length, H heads,
+D head_dim, E = H * D, V vocabulary, C labels.
 """
 
 import hashlib
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from service.decoding import Hypothesis
+from tests.service.oracle import EOS, beam_search, finish_reason
+
 Array = NDArray[Any]
 Weights = dict[str, Array]
 
@@ -26,7 +29,8 @@ H, D, E = 3, 8, 24
 N_LAYERS = 2
 WORDS = [*"a the dog cat man horse runs sees rides red old on in beach field".split(), *".,!?"]  # noqa: SIM905
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
-PAD, UNK, BOS, EOS = range(4)
+PAD, UNK, BOS = range(3)
+assert SPECIAL[EOS] == "</s>"
 V = len(SPECIAL) + len(WORDS)
 LABELS = ["negative", "neutral", "positive"]
 C = len(LABELS)
@@ -60,7 +64,7 @@ class TinyTranslator:
         """Greedy target and the sum of its log-probabilities, every step computed from nothing."""
         target: list[int] = []
         total = 0.0
-        while EOS not in target and len(target) < max_target_tokens:
+        while not target or finish_reason(target, len(source_ids), max_target_tokens) is None:
             log_probs = self.next_log_probs(source_ids, target)
             target.append(int(log_probs.argmax()))
             total += float(log_probs.max())
@@ -68,28 +72,16 @@ class TinyTranslator:
 
     def search(
         self, source_ids: list[int], max_target_tokens: int, beam_size: int, length_penalty: float, n_best: int
-    ) -> list[tuple[list[int], float]]:
-        """The n_best targets of beam search and their log-probabilities, every step computed from nothing."""
-        live: list[tuple[list[int], float]] = [([], 0.0)]
-        finished: list[tuple[list[int], float]] = []
-
-        def rank(hypothesis: tuple[list[int], float]) -> tuple[bool, float]:
-            target, total = hypothesis
-            return target[-1] == EOS, total / len(target) ** length_penalty
-
-        while live:
-            continued = [
-                ([*target, token], total + float(log_prob))
-                for target, total in live
-                for token, log_prob in enumerate(self.next_log_probs(source_ids, target))
-            ]
-            best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
-            finished += [h for h in best if h[0][-1] == EOS or len(h[0]) == max_target_tokens]
-            live = [h for h in best if h not in finished]
-            ended = sorted((rank(h) for h in finished if h[0][-1] == EOS), reverse=True)
-            if live and len(ended) >= n_best and max(rank(h)[1] for h in live) <= ended[n_best - 1][1]:
-                break
-        return sorted(finished, key=rank, reverse=True)[:n_best]
+    ) -> list[Hypothesis]:
+        """The n_best targets of beam search, every step computed from nothing."""
+        return beam_search(
+            lambda target: self.next_log_probs(source_ids, target),
+            len(source_ids),
+            max_target_tokens,
+            beam_size,
+            length_penalty,
+            n_best,
+        )
 
     def next_log_probs(self, source_ids: list[int], target: list[int]) -> Array:
         """Of every token (V) after a target."""

@@ -1,0 +1,67 @@
+"""Beam search from nothing: what every sequence must get, whoever shares its steps.
+
+Nothing is shared with the code that it is held against: no rows, no caches, no vectors.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from service.decoding import FinishReason, Hypothesis
+
+EOS = 3
+
+NextLogProbs = Callable[[list[int]], NDArray[Any]]
+"""Of every token, after a target."""
+
+
+def beam_search(
+    next_log_probs: NextLogProbs,
+    n_source: int,
+    max_target_tokens: int,
+    beam_size: int,
+    length_penalty: float,
+    n_best: int,
+) -> list[Hypothesis]:
+    """The n_best targets, best first."""
+
+    def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
+        return hypothesis.finish_reason == "eos", hypothesis.log_prob / len(hypothesis.token_ids) ** length_penalty
+
+    live: list[tuple[list[int], float]] = [([], 0.0)]
+    finished: list[Hypothesis] = []
+    while live:
+        continued = [
+            ([*target, token], total + float(log_prob))
+            for target, total in live
+            for token, log_prob in enumerate(next_log_probs(target))
+        ]
+        best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
+        reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
+        live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
+        finished += [
+            Hypothesis(*hypothesis, reason) for hypothesis, reason in zip(best, reasons, strict=True) if reason
+        ]
+        ended = sorted((rank(hypothesis) for hypothesis in finished if hypothesis.finish_reason == "eos"), reverse=True)
+        if live and len(ended) >= n_best:
+            best_alive = max(total / len(target) ** length_penalty for target, total in live)
+            if best_alive <= ended[n_best - 1][1]:
+                break
+    return sorted(finished, key=rank, reverse=True)[:n_best]
+
+
+def finish_reason(target: list[int], n_source: int, max_target_tokens: int) -> FinishReason | None:
+    """Why a target goes no further; None if it does."""
+    if target[-1] == EOS:
+        return "eos"
+    if len(target) == max_target_tokens:
+        return "length"
+    return "repetition" if len(target) % 8 == 0 and goes_round(target, n_source) else None
+
+
+def goes_round(target: list[int], n_source: int) -> bool:
+    """Whether its last tokens, as many as the source has but 24 at least, are one piece four times or more often."""
+    n = max(24, n_source)
+    tail = target[-n:]
+    return len(tail) == n and any((tail[:period] * n)[:n] == tail for period in range(1, n // 4 + 1))

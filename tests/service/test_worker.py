@@ -1,0 +1,125 @@
+"""An engine in a process of its own: the same answers, and a named error when the process cannot give one."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from service import pool
+from service.artifact import Artifact
+from service.decoding import Search
+from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused
+from service.loading import translation_engine
+from service.metrics import EngineMetrics, Metrics
+from service.pool import Pool
+from service.runner.provider import Provider
+from service.scheduler import Sequence
+from service.worker import Worker
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import EOS, TinyTranslator
+
+SLOTS, MAX_WAITING = 8, 3
+
+
+def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Search]:
+    make_engine = partial(translation_engine, artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "tiny")
+    worker = Worker("tiny", make_engine, SLOTS, EngineMetrics(metrics or Metrics(), "translation"))
+    worker.wait_until_loaded()
+    return worker
+
+
+@pytest.fixture
+def worker(translator_artifact: Artifact) -> Iterator[Worker[Search]]:
+    worker = make_worker(translator_artifact)
+    worker.start()
+    assert worker.warm.wait(PATIENCE_S)
+    yield worker
+    worker.stop(timeout_s=0)
+
+
+def sequence(*words: int, beam_size: int = 1, max_target_tokens: int = 9) -> Sequence[Search]:
+    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), slots=beam_size)
+
+
+def soon() -> float:
+    return time.monotonic() + PATIENCE_S
+
+
+def test_answers_come_back_into_the_sequences_that_were_sent(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    metrics = Metrics()
+    worker = make_worker(translator_artifact, metrics)
+    worker.start()
+    assert worker.warm.wait(PATIENCE_S)
+    sent = [sequence(5, 6, 7), sequence(9, beam_size=4)]
+    answer = worker.submit(sent, soon()).result(PATIENCE_S)
+    assert [s.output for s in sent] == answer.outputs
+    target, log_prob = tiny_translator.translate([5, 6, 7, EOS], 9)
+    assert sent[0].output.best()[0].token_ids == target
+    assert sent[0].output.best()[0].log_prob == pytest.approx(log_prob, abs=1e-3)
+    assert worker.load == 0
+    worker.stop(timeout_s=PATIENCE_S)
+    assert b'attend_inference_seconds_count{phase="probe",task="translation"} 1.0' in metrics.render()
+
+
+def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> None:
+    assert worker.unready_reason() is None
+    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    waiting = worker.submit([sequence(5, 6)], soon())
+    os.kill(worker._process.pid or 0, signal.SIGKILL)
+    with pytest.raises(Broken, match="tiny is broken: the worker process has ended"):
+        waiting.result(PATIENCE_S)
+    assert worker.unready_reason() == "the worker process has ended"
+    with pytest.raises(Broken):
+        worker.submit([sequence(5, 6)], soon())
+
+
+def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadline(
+    worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "GRACE_S", 0.05)
+    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    with pytest.raises(DeadlinePassed, match="does not answer"):
+        asyncio.run(Pool([worker]).run([sequence(5, 6)], time.monotonic() + 0.05))
+    os.kill(worker._process.pid or 0, signal.SIGCONT)
+    assert worker.submit([sequence(5, 6)], soon()).result(PATIENCE_S).outputs[0].finished
+
+
+def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
+    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    late = worker.submit([sequence(8)], time.monotonic() - 1)
+    crowd = [worker.submit([sequence(5, 6, beam_size=8)] * 1, soon()) for _ in range(MAX_WAITING + 40)]
+    os.kill(worker._process.pid or 0, signal.SIGCONT)
+    with pytest.raises(DeadlinePassed):
+        late.result(PATIENCE_S)
+    errors = [future.exception(PATIENCE_S) for future in crowd]
+    assert {type(error) for error in errors} == {QueueFull, type(None)}
+
+
+def test_a_cancelled_request_is_forgotten_and_the_next_one_served(worker: Worker[Search]) -> None:
+    leaving = worker.submit([sequence(5, 6, max_target_tokens=70)], soon())
+    assert leaving.cancel()
+    assert worker.load == 0
+    assert worker.submit([sequence(7)], soon()).result(PATIENCE_S).outputs[0].finished
+
+
+def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Worker[Search]) -> None:
+    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    waiting = worker.submit([sequence(5)], soon())
+    worker.stop(timeout_s=0)
+    with pytest.raises(Draining, match="stopped before this request was answered"):
+        waiting.result(PATIENCE_S)
+    with pytest.raises(Draining):
+        worker.submit([sequence(5)], soon())
+
+
+def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
+    manifest = translator_artifact.manifest
+    broken = Artifact(translator_artifact.directory / "nowhere", manifest)
+    with pytest.raises(StartRefused, match=r"nowhere.*cannot load it"):
+        make_worker(broken)
