@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train clean
+.PHONY: help serve test check format export train bench clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -34,8 +34,11 @@ train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DAT
 	$(BIN)/python -m model train model/configs/translate-en-fr.yaml $(if $(DATA),--data $(DATA))
 	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
 
+bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
+	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
+
 clean: ## Remove the virtual environment and caches.
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attend needs Python 3.11 or newer, this is " + sys.version.split()[0])'
@@ -48,3 +51,7 @@ $(VENV)/serve.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/dev.installed: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ $(VENV)/serve.installed
+
+$(VENV)/bench.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	touch $@ $(VENV)/dev.installed $(VENV)/serve.installed

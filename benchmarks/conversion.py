@@ -1,7 +1,7 @@
 """Our checkpoint's weights as a CTranslate2 model, so that both engines compute the same function.
 
-CTranslate2 keeps the Transformer in its own file format; its `TransformerSpec` is filled here, layer by layer. Nothing is
-approximated: with float32 weights the translations are the same (`python -m benchmarks convert` checks it).
+CTranslate2 keeps the Transformer in its own file format; its `TransformerSpec` is filled here, layer by layer. Nothing
+is approximated: with float32 weights the translations are the same (`python -m benchmarks quality` checks it).
 """
 
 from pathlib import Path
@@ -23,19 +23,22 @@ Array = NDArray[np.float32]
 QUANTIZATION = {"fp32": None, "int8": "int8"}
 
 
-def convert(model: Transformer, tokens: list[str], directory: Path, precision: str) -> None:
+def convert(
+    model: Transformer, tokens: list[str], directory: Path, precision: str, add_source_eos: bool = False
+) -> None:
     """Write a CTranslate2 model directory.
 
     Args:
         tokens: every token of the vocabulary, its id being its place.
         precision: "fp32" or "int8" (CTranslate2's own quantization: one scale per output channel).
+        add_source_eos: end sources for a tokenizer that does not, as ours does.
     """
     spec = transformer_spec(model)
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
     spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = BOS, EOS, UNK
     spec.config.decoder_start_token = BOS
-    spec.config.add_source_bos = spec.config.add_source_eos = False  # our tokenizer ends the source itself
+    spec.config.add_source_bos, spec.config.add_source_eos = False, add_source_eos
     spec.validate()
     spec.optimize(quantization=QUANTIZATION[precision])
     directory.mkdir(parents=True, exist_ok=True)

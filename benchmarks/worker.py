@@ -1,9 +1,12 @@
 """One engine in a process of its own, so that its memory and its threads are its own.
 
-`python -m benchmarks.worker` reads one JSON object per line and answers with one: first what to load, then what to run.
+`python -m benchmarks.worker` reads one JSON object per line and answers each with one: first what to load, then what to
+run. An engine that cannot do what is asked says so in an `error`, and goes on.
 """
 
+import contextlib
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -15,28 +18,45 @@ from benchmarks.engines import TranslationEngine, Work, load
 def main() -> None:
     """Load, then run until the input ends."""
     first = json.loads(sys.stdin.readline())
-    before = resident_mb("VmRSS")
-    engine = load(first["engine"], Path(first["model"]), first["settings"])
     works = [Work(*work) for work in first["works"]]
-    _answer({"imported_mb": before, "loaded_mb": resident_mb("VmRSS")})
+    engine = load(first["engine"], Path(first["model"]), first["settings"])
+    _answer({"loaded": True})
     for line in sys.stdin:
-        _answer(_run(engine, works, **json.loads(line)))
+        try:
+            _answer(_run(engine, works, **json.loads(line)))
+        except NotImplementedError as error:
+            _answer({"error": str(error)})
     engine.close()
 
 
-def resident_mb(field: str) -> float:
-    """VmRSS, now, or VmHWM, at its highest, of this process in MB."""
-    status = Path("/proc/self/status").read_text()
-    (kilobytes,) = (line.split()[1] for line in status.splitlines() if line.startswith(field))
-    return int(kilobytes) * 1024 / 1e6
+def peak_mb() -> float:
+    """Memory of this process and its children at its highest, in MB; pages that several map are shared out."""
+    return sum(_peak_bytes(process) for process in [Path("/proc/self"), *_children()]) / 1e6
+
+
+def _children() -> list[Path]:
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                children.append(stat.parent)
+    return children
+
+
+def _peak_bytes(process: Path) -> int:
+    lines = [*(process / "status").read_text().splitlines(), *(process / "smaps_rollup").read_text().splitlines()]
+    kilobytes = {line.split(":")[0]: int(line.split()[1]) for line in lines if line.endswith(" kB")}
+    return 1024 * (kilobytes["VmHWM"] - kilobytes["Rss"] + kilobytes["Pss"])
 
 
 def _run(engine: TranslationEngine, works: list[Work], beam_size: int, batch: int, count: int) -> dict[str, Any]:
     began = time.perf_counter()
     targets = engine.translate(works[:count], beam_size, batch)
     seconds = time.perf_counter() - began
-    tokens = sum(len(target) + (not work.fixed_length) for target, work in zip(targets, works, strict=False))
-    return {"seconds": seconds, "tokens": tokens, "peak_mb": resident_mb("VmHWM"), "targets": targets}
+    ends = sum(not work.fixed_length for work in works[:count])  # every </s> is a step too
+    tokens = sum(len(target) for target in targets) + ends
+    return {"seconds": seconds, "tokens": tokens, "peak_mb": peak_mb(), "targets": targets}
 
 
 def _answer(answer: dict[str, Any]) -> None:

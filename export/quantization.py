@@ -32,8 +32,8 @@ ONNX Runtime's own remedy, `session.x64quantprecision`, makes CPUs with VNNI a h
 An activation beyond its calibrated limit is cut off below, and above only at the end of the byte, at 1.4 to 1.8 times
 the limit: there alone such a CPU may differ.
 
-What it costs: nothing that BLEU shows. On 1,000 sentences each of Tatoeba and Multi30k an early English-French model had
-27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
+What it costs: nothing that BLEU shows. On 1,000 sentences each of Tatoeba and Multi30k an early English-French model
+had 27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
 """
 
 CONTRIB = "com.microsoft"

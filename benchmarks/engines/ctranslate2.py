@@ -1,4 +1,4 @@
-"""CTranslate2, the way its own benchmark uses it: the whole test set in one call, which it sorts and cuts into batches."""
+"""CTranslate2 as its own benchmark uses it: the whole test set in one call, which it sorts and cuts into batches."""
 
 import json
 import sys
@@ -6,10 +6,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
-sys.modules.setdefault("torch", None)  # type: ignore[arg-type]  # else imported, and counted as CTranslate2's memory
-import ctranslate2
-
 from benchmarks.engines import Work
+
+sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+import ctranslate2  # noqa: E402  (it would import torch where there is one, which would count as its memory)
 
 
 class CTranslate2Engine:
@@ -17,9 +17,11 @@ class CTranslate2Engine:
 
     Args:
         directory: of a CTranslate2 model.
+        compute_type: "int8" or "float32".
         inter_threads: batches in parallel.
         intra_threads: threads of one batch.
-        share: whether parallel batches share the sentences in flight, or have that many each (which favours CTranslate2).
+        share: whether parallel batches share the sentences in flight, or have that many each, which favours them.
+        batch_type: what a batch is counted in; "tokens" for as many as that number of sentences has on average.
     """
 
     def __init__(
@@ -46,26 +48,30 @@ class CTranslate2Engine:
         size = max(1, batch // self._shares)
         if self._batch_type == "tokens":
             size *= sum(len(work.source_ids) for work in works) // len(works)
-        # One call has one limit. Without fixed lengths all works have the same, and there is one call.
-        calls = [list(group) for _, group in groupby(works, key=lambda work: work.max_target_tokens)]
-        results = [result for call in calls for result in self._submit(call, beam_size, size)]
-        return self._targets(results)
+        # A call has one limit. Works that end by themselves all have the same, so that there is one call for all.
+        order = sorted(range(len(works)), key=lambda i: works[i].max_target_tokens)
+        results: list[ctranslate2.AsyncTranslationResult] = []
+        for _, indices in groupby(order, key=lambda i: works[i].max_target_tokens):
+            results += self._submit([works[i] for i in indices], beam_size, size)
+        targets = dict(zip(order, self._targets(results), strict=True))
+        return [targets[i] for i in range(len(works))]
 
     def close(self) -> None:
         self._translator.unload_model()
 
     def _submit(self, works: list[Work], beam_size: int, size: int) -> list[ctranslate2.AsyncTranslationResult]:
         limit = works[0].max_target_tokens
-        return self._translator.translate_batch(  # type: ignore[no-any-return]
+        results: list[ctranslate2.AsyncTranslationResult] = self._translator.translate_batch(
             [[self._tokens[i] for i in work.source_ids] for work in works],
             beam_size=beam_size,
             max_batch_size=size,
             batch_type=self._batch_type,
             max_input_length=0,  # else it cuts sources off
             max_decoding_length=limit,
-            min_decoding_length=limit if works[0].fixed_length else 1,
+            min_decoding_length=limit if works[0].fixed_length else 0,
             asynchronous=True,
         )
+        return results
 
     def _targets(self, results: list[ctranslate2.AsyncTranslationResult]) -> list[list[int]]:
         return [[self._ids[token] for token in result.result().hypotheses[0]] for result in results]

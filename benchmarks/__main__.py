@@ -1,0 +1,126 @@
+"""`python -m benchmarks`: everything, or one part. Each part keeps its results; the report has the latest of all."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import decoder, growth, quality, report, servers
+from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel, Precision
+from benchmarks.over_http import HttpBenchmark
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, invoke_without_command=True, help=__doc__)
+console = Console(width=None if sys.stdout.isatty() else 160)
+
+MODELS = [SHIPPED, RANDOM]
+BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
+PRECISIONS = ["fp32", "int8"]
+HTTP_PARTS = ["search", "saturation", "latency", "survival", "agreement"]
+HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
+
+Data = Annotated[
+    Path | None,
+    typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it our own sentences, no BLEU."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A look of a minute, kept apart from the full results.")]
+BeamSizes = Annotated[list[int], typer.Option("--beam-size", help="May be given more than once, as all of the below.")]
+
+
+@app.callback()
+def everything(context: typer.Context, data: Data = None, quick: Quick = False) -> None:
+    """Without a part: all of them, and the report."""
+    if context.invoked_subcommand is not None:
+        return
+    if quick:
+        decoder_command(data, quick, model=[SHIPPED], beam_size=[1, 4], batch=[1, 32])
+    else:
+        prepare_command()
+        decoder_command(data)
+        quality_command(data)
+        http_command(data)
+    growth_command(data, quick)
+    report_command(quick)
+
+
+@app.command("prepare")
+def prepare_command(models: Annotated[list[str], typer.Option("--model")] = MODELS) -> None:
+    """Make every model in every format, and install LibreTranslate."""
+    precisions: tuple[Precision, ...] = ("int8", "fp32")
+    for model in map(BenchmarkModel, models):
+        for precision in precisions if model.name == SHIPPED else ("int8",):
+            for engine in ("pytorch", "ctranslate2", "attend"):
+                console.print(engine, precision, model.path(engine, precision))
+    servers.variants("libretranslate", beam_size=4)
+
+
+@app.command("decoder")
+def decoder_command(
+    data: Data = None,
+    quick: Quick = False,
+    model: Annotated[list[str], typer.Option(help=f"{SHIPPED} or {RANDOM}.")] = MODELS,
+    beam_size: BeamSizes = BEAM_SIZES,
+    batch: Annotated[list[int], typer.Option(help="Sentences in flight.")] = BATCHES,
+) -> None:
+    """Engines alone: target tokens per second and memory at each batch size and beam."""
+    for name in model:
+        decoder.measure(BenchmarkModel(name), beam_size, batch, data, quick, console)
+
+
+@app.command("quality")
+def quality_command(
+    data: Data = None,
+    quick: Quick = False,
+    precision: Annotated[list[str], typer.Option(help="fp32 or int8.")] = PRECISIONS,
+    beam_size: BeamSizes = BEAM_SIZES,
+) -> None:
+    """BLEU of every engine, and how many of its translations are the reference decoder's."""
+    precisions: list[Precision] = ["fp32" if one == "fp32" else "int8" for one in precision]
+    quality.measure(precisions, beam_size, data, quick, console)
+
+
+@app.command("http")
+def http_command(
+    data: Data = None,
+    quick: Quick = False,
+    part: Annotated[list[str], typer.Option(help=", ".join(HTTP_PARTS))] = HTTP_PARTS,
+    beam_size: BeamSizes = HTTP_BEAM_SIZES,
+    peer: Annotated[list[str], typer.Option(help="In the latency part.")] = PEERS,
+    share: Annotated[list[float], typer.Option(help="Of the peer's saturation load.")] = SHARES,
+    seconds: Annotated[float | None, typer.Option(help="Of one run of the load generator.")] = None,
+    repetitions: Annotated[int | None, typer.Option(help="Runs of each server, in turns.")] = None,
+) -> None:
+    """attend, FastAPI with CTranslate2, and LibreTranslate over HTTP, by wrk."""
+    for size in beam_size:
+        default_s, default_repetitions = (3.0, 1) if quick else (10.0, 3)
+        efforts = (seconds or default_s, repetitions or default_repetitions)
+        benchmark = HttpBenchmark(size, *efforts, data, quick, console)
+        if "search" in part:
+            benchmark.search()
+        if "saturation" in part:
+            benchmark.saturation()
+        if "latency" in part:
+            for name in peer:
+                for one in share:
+                    benchmark.latency(name, one)
+        if "survival" in part:
+            benchmark.survival()
+        if "agreement" in part:
+            benchmark.agreement()
+
+
+@app.command("growth")
+def growth_command(data: Data = None, quick: Quick = False) -> None:
+    """How the cost of a step, of the encoder and of memory grows."""
+    growth.measure(data, quick, console)
+
+
+@app.command("report")
+def report_command(quick: Quick = False) -> None:
+    """Print every table, and write docs/benchmarks.md from the results of all parts."""
+    console.print(f"written: {report.write(quick, console)}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,174 @@
+"""Decoder only: token ids in, token ids out, the same weights in every engine.
+
+For every batch size and beam, a small search finds each engine's best settings; then the best of each run in turns,
+A B C A B C, each in a fresh process, and medians are compared.
+"""
+
+import statistics
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from tokenizers import Tokenizer
+
+from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
+from benchmarks.processes import Candidate, EngineError, EngineProcess, Run
+from benchmarks.quality import bleu
+from benchmarks.results import Record, command, save
+from benchmarks.texts import load_sentences, works_of, works_of_random_ids
+from service.runner.provider import usable_cores
+
+KEY = ["model", "beam_size", "batch", "engine"]
+HOPELESS = 2.0
+"""A candidate that takes so many times as long for half of the work as the best for all of it is given up."""
+
+
+def candidates(cores: int) -> list[Candidate]:
+    """The settings among which each engine's best are searched."""
+    each = f"{cores} of 1 thread"
+
+    def attend(workers: int, threads: int, slots: int) -> Candidate:
+        where = f"{workers} processes of" if workers else "in process,"
+        settings = {"threads": max(1, workers) * threads, "workers": workers, "slots": slots}
+        return Candidate("attend", f"{where} {_threads(threads)}, {slots} rows", settings)
+
+    return [
+        attend(0, 1, 64),
+        attend(0, cores, 64),
+        *(attend(cores, 1, slots) for slots in (32, 48, 96)),
+        _ctranslate2("1 of 1 thread", 1, 1),
+        _ctranslate2(f"1 of {_threads(cores)}", 1, cores),
+        _ctranslate2(f"{each}, sharing a batch", cores, 1),
+        _ctranslate2(f"{each}, a batch each", cores, 1, share=False),
+        _ctranslate2(f"{each}, sharing a batch counted in tokens", cores, 1, batch_type="tokens"),
+        # It takes oneDNN on processors that are not Intel's, unless told to take MKL.
+        _ctranslate2(f"{each}, sharing a batch, MKL", cores, 1, mkl=True),
+        Candidate("pytorch", _threads(cores), {"threads": cores}),
+    ]
+
+
+def _ctranslate2(label: str, inter_threads: int, intra_threads: int, mkl: bool = False, **settings: Any) -> Candidate:
+    threads = {"compute_type": "int8", "inter_threads": inter_threads, "intra_threads": intra_threads}
+    return Candidate("ctranslate2", f"batches: {label}", {**threads, **settings}, {"CT2_USE_MKL": "1"} if mkl else {})
+
+
+def _threads(number: int) -> str:
+    return "1 thread" if number == 1 else f"{number} threads"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Args:
+        sentences: of one pass; a third of them where one sentence runs at a time.
+        search: sentences of one pass while settings are searched.
+        repetitions: passes of each engine, in turns.
+    """
+
+    sentences: int
+    search: int
+    repetitions: int
+
+    def count(self, batch: int) -> int:
+        return self.sentences if batch > 1 else max(1, self.sentences // 3)
+
+
+FULL = {
+    SHIPPED: Effort(sentences=384, search=128, repetitions=5),
+    RANDOM: Effort(sentences=128, search=64, repetitions=3),
+}
+QUICK = {
+    SHIPPED: Effort(sentences=96, search=32, repetitions=3),
+    RANDOM: Effort(sentences=64, search=16, repetitions=1),
+}
+
+
+def measure(
+    model: BenchmarkModel, beam_sizes: list[int], batches: list[int], data: Path | None, quick: bool, console: Console
+) -> None:
+    """Measure every engine at every beam size and batch, and save what came out."""
+    effort = (QUICK if quick else FULL)[model.name]
+    sentences = load_sentences(data, effort.sentences)
+    tokenizer = Tokenizer.from_file(str(BenchmarkModel(SHIPPED).checkpoint() / "tokenizer.json"))
+    if model.name == SHIPPED:
+        works = works_of(sentences, tokenizer)
+    else:
+        works = works_of_random_ids(sentences, tokenizer, vocab_size=32_000)
+    paths = {engine: model.path(engine, "int8") for engine in ("attend", "ctranslate2", "pytorch")}
+
+    @contextmanager
+    def processes(wanted: list[Candidate]) -> Iterator[list[EngineProcess]]:
+        with ExitStack() as stack:
+            engines = [stack.enter_context(EngineProcess(c, paths[c.engine], works)) for c in wanted]
+            for engine in engines:
+                engine.wait_until_loaded()
+            yield engines
+
+    cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
+    with processes(candidates(usable_cores())) as engines:
+        best = {cell: _search(engines, *cell, effort, console) for cell in cells}
+    for (beam_size, batch), chosen in best.items():
+        with processes(chosen) as engines:
+            runs = _in_turns(engines, beam_size, batch, effort)
+        cell = {"model": model.name, "beam_size": beam_size, "batch": batch}
+        records = [{**cell, **_record(e, r, effort.count(batch))} for e, r in zip(engines, runs, strict=True)]
+        if model.name == SHIPPED:
+            for record, engine_runs in zip(records, runs, strict=True):
+                record["bleu"] = bleu(tokenizer.decode_batch(engine_runs[0].targets), sentences)
+        save("decoder", KEY, records, quick)
+        for record in records:
+            console.print(
+                f"{model.name} beam {beam_size} batch {batch}: {record['engine']} ({record['settings']}) "
+                f"{record['tokens_per_s']:.0f} tokens/s, {record['peak_mb']:.0f} MB"
+            )
+
+
+def _search(
+    engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
+) -> list[Candidate]:
+    """The fastest candidate of each engine, of those that can do this at all."""
+    best: dict[str, tuple[float, Candidate]] = {}
+    count = min(effort.search, effort.count(batch))
+    for engine in engines:
+        candidate = engine.candidate
+        if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "workers")) > 1:
+            continue  # one sentence keeps one of them busy
+        fastest = best.get(candidate.engine, (float("inf"), candidate))
+        try:
+            if engine.run(beam_size, batch, count // 2).seconds > HOPELESS * fastest[0]:
+                continue
+            seconds = engine.run(beam_size, batch, count).seconds
+        except EngineError as error:
+            console.print(f"{candidate.engine}, beam {beam_size}: {error}")
+            continue
+        best[candidate.engine] = min(fastest, (seconds, candidate), key=lambda found: found[0])
+        console.print(f"  beam {beam_size} batch {batch}: {candidate.engine}, {candidate.label}: {seconds:.2f} s")
+    return [candidate for _, candidate in best.values()]
+
+
+def _in_turns(engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort) -> list[list[Run]]:
+    count = effort.count(batch)
+    for engine in engines:
+        engine.run(beam_size, batch, count // 2)  # warm-up
+    turns = [[engine.run(beam_size, batch, count) for engine in engines] for _ in range(effort.repetitions)]
+    return [list(runs) for runs in zip(*turns, strict=True)]
+
+
+def _record(engine: EngineProcess, runs: list[Run], sentences: int) -> Record:
+    seconds = statistics.median(run.seconds for run in runs)
+    return {
+        "engine": engine.candidate.engine,
+        "settings": engine.candidate.label,
+        "precision": "fp32" if engine.candidate.engine == "pytorch" else "int8",
+        "tokens_per_s": runs[0].tokens / seconds,
+        "ms_per_sentence": 1000 * seconds / sentences,
+        "seconds": [run.seconds for run in runs],
+        "tokens": runs[0].tokens,
+        "sentences": sentences,
+        "peak_mb": runs[-1].peak_mb,
+        "command": command(),
+    }

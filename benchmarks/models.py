@@ -1,0 +1,69 @@
+"""The models that are measured, in the format of each engine: same weights everywhere."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.conversion import convert
+from benchmarks.random_model import save_random_checkpoint
+from benchmarks.texts import vocabulary
+from benchmarks.workspace import ROOT, made_from, workspace
+from export.artifact import write
+from model.checkpoint import load_checkpoint
+from model.transformer import Transformer
+
+Precision = Literal["fp32", "int8"]
+SHIPPED, RANDOM = "translate-en-fr", "random-6-6"
+
+
+@dataclass(frozen=True)
+class BenchmarkModel:
+    """A checkpoint, and the same weights for each engine, made when first asked for."""
+
+    name: str
+
+    def checkpoint(self) -> Path:
+        """What PyTorch loads."""
+        if self.name == SHIPPED:
+            return ROOT / "checkpoints" / SHIPPED
+        files = ("benchmarks/random_model.py", "model/attention.py", "model/layers.py", "model/transformer.py")
+        return made_from([ROOT / file for file in files], workspace("models") / self.name, save_random_checkpoint)
+
+    def artifacts(self, precision: Precision) -> Path:
+        """A directory of artifact directories with this one alone, exported from the checkpoint."""
+        checkpoint = self.checkpoint()
+
+        def make(directory: Path) -> None:
+            target = directory / self.name
+            shutil.rmtree(target, ignore_errors=True)
+            target.mkdir()
+            write(checkpoint, load_checkpoint(checkpoint), precision, target)
+
+        sources = [*weights(checkpoint), *sorted((ROOT / "export").glob("*.py"))]
+        return made_from(sources, workspace("models", "attend") / f"{self.name}.{precision}", make)
+
+    def ctranslate2(self, precision: Precision) -> Path:
+        """A CTranslate2 model directory."""
+        checkpoint = self.checkpoint()
+
+        def make(directory: Path) -> None:
+            loaded = load_checkpoint(checkpoint)
+            assert isinstance(loaded.model, Transformer)
+            convert(loaded.model, vocabulary(loaded.tokenizer), directory, precision)
+
+        sources = [*weights(checkpoint), ROOT / "benchmarks" / "conversion.py"]
+        return made_from(sources, workspace("models", "ctranslate2") / f"{self.name}.{precision}", make)
+
+    def path(self, engine: str, precision: Precision) -> Path:
+        """The model as the engine named wants it."""
+        if engine == "attend":
+            return self.artifacts(precision)
+        if engine == "ctranslate2":
+            return self.ctranslate2(precision)
+        return self.checkpoint()
+
+
+def weights(checkpoint: Path) -> list[Path]:
+    """The files of a checkpoint that make its translations."""
+    return [checkpoint / name for name in ("config.yaml", "model.safetensors", "tokenizer.json")]

@@ -1,0 +1,1 @@
+"""The servers that attend is compared with."""

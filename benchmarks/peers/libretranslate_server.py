@@ -1,0 +1,82 @@
+"""A real LibreTranslate in an environment of its own, serving our weights as an Argos package in CTranslate2's format.
+
+Its sentence splitter would be a neural one, downloaded at start. The package brings spaCy's rules instead, which
+LibreTranslate also knows: they need no download and cost less.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.conversion import convert
+from benchmarks.models import weights
+from benchmarks.peers import sentencepiece_model
+from benchmarks.workspace import ROOT, made_from, workspace
+from model.checkpoint import load_checkpoint
+from model.transformer import Transformer
+
+REQUIREMENTS = ("libretranslate==1.9.6", "spacy==3.8.18", "gunicorn==27.0.1")
+VENV = "libretranslate"
+
+
+def install() -> Path:
+    """The programs of its virtual environment, which the first call makes."""
+    venv = workspace(VENV)
+    if not (venv / "bin" / "libretranslate").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(venv / "bin" / "pip"), "install", "--quiet", *REQUIREMENTS], check=True)
+    return venv / "bin"
+
+
+def environment(checkpoint: Path) -> dict[str, str]:
+    """The variables under which LibreTranslate finds our package, and nothing else."""
+    home = workspace("libretranslate-data")
+    data, cache = home / "share" / "argos-translate", home / "cache" / "argos-translate"
+    files = (Path(__file__), ROOT / "benchmarks" / "conversion.py", Path(sentencepiece_model.__file__))
+    made_from([*weights(checkpoint), *files], data / "packages", lambda directory: _build(checkpoint, directory))
+    (data / "index.json").write_text("[]")  # what could be downloaded: nothing
+    splitter = cache / "spacy" / "senter" / "model"  # taken for a splitter downloaded before; the package's own is used
+    splitter.parent.mkdir(parents=True, exist_ok=True)
+    splitter.touch()
+    return {
+        **os.environ,
+        "XDG_DATA_HOME": str(home / "share"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "ARGOS_CHUNK_TYPE": "SPACY",
+        "ARGOS_COMPUTE_TYPE": "int8",
+        "ARGOS_INTRA_THREADS": "1",
+        "LT_DISABLE_WEB_UI": "true",
+        "LT_DISABLE_FILES_TRANSLATION": "true",
+    }
+
+
+def _build(checkpoint: Path, packages: Path) -> None:
+    """English to French, and the same once more under another name: with fewer than two packages LibreTranslate goes
+    looking for others."""
+    for old in packages.iterdir():
+        shutil.rmtree(old)
+    package = packages / "translate-en_fr"
+    loaded = load_checkpoint(checkpoint)
+    assert isinstance(loaded.model, Transformer)
+    serialized, pieces = sentencepiece_model.from_tokenizer(loaded.tokenizer)
+    convert(loaded.model, pieces, package / "model", "int8", add_source_eos=True)
+    (package / "sentencepiece.model").write_bytes(serialized)
+    python = workspace(VENV) / "bin" / "python"
+    save_splitter = f"import spacy; spacy.blank('en').to_disk({str(package / 'spacy')!r})"
+    subprocess.run([str(python), "-c", save_splitter], check=True)
+    shutil.copytree(package, packages / "translate-fr_en")
+    languages = {"en": "English", "fr": "French"}
+    for source, target in (("en", "fr"), ("fr", "en")):
+        metadata = {
+            "package_version": "1.0",
+            "argos_version": "1.9",
+            "from_code": source,
+            "from_name": languages[source],
+            "to_code": target,
+            "to_name": languages[target],
+        }
+        (packages / f"translate-{source}_{target}" / "metadata.json").write_text(json.dumps(metadata))

@@ -1,0 +1,68 @@
+"""Whether the engines compute the same: BLEU of each at each precision, and how many translations agree."""
+
+from pathlib import Path
+
+from rich.console import Console
+from sacrebleu.metrics.bleu import BLEU
+from tokenizers import Tokenizer
+
+from benchmarks.models import SHIPPED, BenchmarkModel, Precision
+from benchmarks.processes import Candidate, EngineProcess
+from benchmarks.results import command, save
+from benchmarks.texts import Sentence, load_sentences, works_of
+
+KEY = ["engine", "precision", "beam_size"]
+BATCH = 64
+ALONE = 1000
+"""So many sentences are translated once more, each alone."""
+COMPUTE_TYPE = {"fp32": "float32", "int8": "int8"}
+
+
+def measure(
+    precisions: list[Precision], beam_sizes: list[int], data: Path | None, quick: bool, console: Console
+) -> None:
+    """Translate the whole test sets, or 256 sentences in a quick run, with every engine."""
+    sentences = load_sentences(data, 256 if quick else None)
+    model = BenchmarkModel(SHIPPED)
+    tokenizer = Tokenizer.from_file(str(model.checkpoint() / "tokenizer.json"))
+    works = works_of(sentences, tokenizer)
+
+    def translate(candidate: Candidate, precision: Precision, sizes: list[int]) -> None:
+        with EngineProcess(candidate, model.path(candidate.engine, precision), works) as engine:
+            for beam_size in sizes:
+                key = candidate.engine, precision, beam_size
+                targets[key] = engine.run(beam_size, BATCH).targets
+                alone[key] = engine.run(beam_size, 1, min(ALONE, len(works))).targets
+
+    targets: dict[tuple[str, Precision, int], list[list[int]]] = {}
+    alone: dict[tuple[str, Precision, int], list[list[int]]] = {}
+    translate(Candidate("pytorch", "", {"threads": 2}), "fp32", [1])
+    for precision in precisions:
+        ctranslate2 = {"compute_type": COMPUTE_TYPE[precision], "inter_threads": 2, "intra_threads": 1}
+        translate(Candidate("ctranslate2", "", ctranslate2), precision, beam_sizes)
+        translate(Candidate("attend", "", {}), precision, beam_sizes)
+    reference = targets["pytorch", "fp32", 1]
+    for (engine, precision, beam_size), found in targets.items():
+        record = {
+            "engine": engine,
+            "precision": precision,
+            "beam_size": beam_size,
+            "sentences": len(found),
+            "bleu": bleu(tokenizer.decode_batch(found), sentences),
+            "equal": _equal(found, reference) if beam_size == 1 else None,
+            "alone": len(alone[engine, precision, beam_size]),
+            "equal_alone": _equal(alone[engine, precision, beam_size], found),
+            "command": command(),
+        }
+        console.print("quality", record)
+        save("quality", KEY, [record], quick)
+
+
+def _equal(some: list[list[int]], others: list[list[int]]) -> int:
+    return sum(a == b for a, b in zip(some, others, strict=False))
+
+
+def bleu(outputs: list[str], sentences: list[Sentence]) -> float | None:
+    """BLEU of the first sentences' translations; None where there are no human ones."""
+    references = [sentence.reference for sentence in sentences[: len(outputs)] if sentence.reference is not None]
+    return float(BLEU().corpus_score(outputs, [references]).score) if len(references) == len(outputs) else None

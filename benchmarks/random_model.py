@@ -1,0 +1,80 @@
+"""A Transformer of the original size with random weights: what a trained one of that size costs, without training.
+
+Plain random weights make a poor stand-in: with tied embeddings such a model repeats its last token for ever, and ends
+at random. So the sublayers' outputs are made strong enough to drown the token that was read, and </s> is pushed out of
+reach: every sequence ends where its limit says.
+"""
+
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models
+
+from model.checkpoint import build_model, save_checkpoint
+from model.config import Config, DataConfig, DataSource, TrainingConfig, TransformerConfig
+from model.tokenizer import EOS_ID, SPECIAL_TOKENS
+from model.transformer import Transformer
+
+VOCAB_SIZE = 32_000
+SEED = 20
+OUTPUT_GAIN = 4.0
+"""On the last product of each sublayer."""
+EOS_NORM, EOS_BIAS = 40.0, 4.0
+"""</s> scores about -160: far below every other token, whose scores are around 0."""
+
+
+def save_random_checkpoint(directory: Path) -> None:
+    """Write a checkpoint of 6 + 6 layers, d_model 512, d_ff 2048, 8 heads and a vocabulary of 32,000."""
+    config = _config()
+    torch.manual_seed(SEED)
+    model = build_model(config)
+    assert isinstance(model, Transformer)
+    _never_repeat_never_end(model)
+    save_checkpoint(directory, config, model.state_dict(), _tokenizer())
+
+
+@torch.no_grad()
+def _never_repeat_never_end(model: Transformer) -> None:
+    for layer in [*model.encoder.layers, *model.decoder.layers]:
+        for name, weight in layer.named_parameters():
+            if name.endswith("output.weight"):
+                weight *= OUTPUT_GAIN
+    direction = torch.nn.functional.normalize(torch.randn(model.config.d_model), dim=0)
+    model.embedding.tokens.weight[EOS_ID] = -EOS_NORM * direction
+    norm = model.decoder.final_norm
+    assert isinstance(norm, torch.nn.LayerNorm)
+    norm.bias.copy_(EOS_BIAS * direction)
+
+
+def _config() -> Config:
+    model = TransformerConfig(
+        vocab_size=VOCAB_SIZE,
+        d_model=512,
+        n_heads=8,
+        d_ff=2048,
+        n_encoder_layers=6,
+        n_decoder_layers=6,
+        max_positions=512,
+        dropout=0.0,
+        norm="pre",
+        source="en",
+        target="fr",
+    )
+    none = DataSource(file="none", licence="none")
+    training = TrainingConfig(
+        batch_tokens=1,
+        max_steps=1,
+        learning_rate=1.0,
+        warmup_steps=1,
+        decay_steps=1,
+        weight_decay=0.0,
+        checkpoint_every_steps=1,
+    )
+    data = DataConfig(train=(none,), max_tokens=512)
+    description = "Random weights, to measure speed."
+    return Config(name="random-6-6", description=description, model=model, data=data, training=training)
+
+
+def _tokenizer() -> Tokenizer:
+    tokens = [*SPECIAL_TOKENS, *(f"t{i}" for i in range(len(SPECIAL_TOKENS), VOCAB_SIZE))]
+    return Tokenizer(models.WordLevel({token: i for i, token in enumerate(tokens)}, unk_token=SPECIAL_TOKENS[1]))

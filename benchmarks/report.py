@@ -1,0 +1,74 @@
+"""The results as tables: on the terminal, and in docs/benchmarks.md with plots beside it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import tables
+from benchmarks.plots import draw_growth
+from benchmarks.results import Record, load, machine
+from benchmarks.workspace import ROOT, workspace
+
+TEMPLATE = Path(__file__).parent / "report.md"
+"""The report with a place {{part}} for what each part measured."""
+
+TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
+    "decoder": tables.decoder_rows,
+    "quality": tables.quality_rows,
+    "saturation": tables.saturation_rows,
+    "latency": tables.latency_rows,
+    "survival": tables.survival_rows,
+    "agreement": tables.agreement_rows,
+}
+
+
+def write(quick: bool, console: Console) -> Path:
+    """Print every table that has results, and write the report; a quick one stays in the workspace.
+
+    Returns:
+        The report's path.
+    """
+    path = workspace("quick") / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
+    described = [[name, value] for name, value in machine(quick).items()]
+    places = {"machine": _markdown([["", ""], *described])}
+    for part, rows_of in TABLES.items():
+        records = load(part, quick)
+        rows = rows_of(records)
+        if records:
+            console.print(_printed(part, rows))
+        places[part] = _measured(_markdown(rows), records)
+    growth = load("growth", quick)
+    plots = draw_growth(growth, path.parent / "benchmarks")
+    images = "\n".join(f"![{plot.stem.replace('-', ' ')}](benchmarks/{plot.name})" for plot in plots)
+    places["growth"] = _measured(images, growth)
+    report = TEMPLATE.read_text(encoding="utf-8")
+    for part, content in places.items():
+        report = report.replace(f"{{{{{part}}}}}", content)
+    path.write_text(report, encoding="utf-8")
+    return path
+
+
+def _measured(content: str, records: list[Record]) -> str:
+    """The content, with when, at which commit and how it was measured."""
+    if not records:
+        return "Not measured yet."
+    dates = sorted({record["date"] for record in records})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    commits = ", ".join(sorted({record["commit"] for record in records}))
+    commands = ", ".join(sorted({f"`{record['command']}`" for record in records}))
+    return f"{content}\n\nMeasured {when} at {commits} by {commands}."
+
+
+def _markdown(rows: tables.Rows) -> str:
+    header, *cells = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *cells])
+
+
+def _printed(title: str, rows: tables.Rows) -> Table:
+    header, *cells = rows
+    table = Table(*header, title=title)
+    for row in cells:
+        table.add_row(*(cell.replace("**", "") for cell in row))
+    return table
