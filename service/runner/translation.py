@@ -21,6 +21,10 @@ from service.runner.provider import Provider
 
 Integers = NDArray[np.int64]
 
+FEWEST_QUERIES = 2
+"""Of one cross-attention. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other
+bits; how many rows there are depends on who shares the step, and an answer must not."""
+
 MOST_STEPS = 1024
 """Bindings that are kept, each of some kilobytes."""
 
@@ -117,7 +121,7 @@ class TranslationRunner:
 
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
-        sizes = padded(R, self._slots), padded(N, self._slots), padded(W, MAX_BEAM_SIZE), k
+        sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, FEWEST_QUERIES), MAX_BEAM_SIZE), k
         if sizes not in self._steps:
             if len(self._steps) == MOST_STEPS:
                 self._steps.pop(next(iter(self._steps)))
