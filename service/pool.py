@@ -16,7 +16,7 @@ GRACE_S = 2.0
 
 
 class Pool(Generic[Output]):
-    """Gives each sequence of a request to the engine that has least to do.
+    """Gives each sequence of a request to the engine that has least to do, of those that are ready.
 
     Args:
         engines: at least one, all of the same model; in this process or in their own.
@@ -85,10 +85,12 @@ class Pool(Generic[Output]):
     def _parts(
         self, sequences: list[Sequence[Output]]
     ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
-        loads = [engine.load for engine in self.engines]
-        parts: list[list[Sequence[Output]]] = [[] for _ in self.engines]
+        # While none is ready, any will say why.
+        engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
+        loads = [engine.load for engine in engines]
+        parts: list[list[Sequence[Output]]] = [[] for _ in engines]
         for sequence in sequences:
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work
-        return [(engine, part) for engine, part in zip(self.engines, parts, strict=True) if part]
+        return [(engine, part) for engine, part in zip(engines, parts, strict=True) if part]

@@ -79,6 +79,22 @@ def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> No
         worker.submit([sequence(5, 6)], soon())
 
 
+def test_the_others_go_on_where_one_process_has_died(
+    translator_artifact: Artifact, worker: Worker[Search], tiny_translator: TinyTranslator
+) -> None:
+    other = make_worker(translator_artifact)
+    other.start()
+    pool: Pool[Search] = Pool([worker, other])
+    assert pool.wait_until_warm(PATIENCE_S)
+    os.kill(worker._process.pid or 0, signal.SIGKILL)
+    worker._thread.join(PATIENCE_S)
+    sent = [sequence(5, 6), sequence(7), sequence(8, 9)]
+    asyncio.run(pool.run(sent, soon()))
+    assert [s.output.best()[0].token_ids for s in sent] == [tiny_translator.translate(s.source_ids, 9)[0] for s in sent]
+    assert pool.unready_reason() == "the worker process has ended"
+    other.stop(timeout_s=0)
+
+
 def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadline(
     worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
