@@ -1,7 +1,7 @@
 """How large the inputs of each product get, so that they can be quantized with a constant scale.
 
 The traced graphs run on sequences of random tokens, with one more output for each product. That needs no text in the
-model's language and finds what text finds: with the English-French model, medians within a twentieth of those of news.
+model's language and finds about what text finds: with an English-French model, limits within a third of those of news.
 
 Legend: B sequences, S source, T target, H heads, D head_dim.
 """

@@ -7,7 +7,7 @@ Every product of activations x (..., K) with a constant weight (K, N), and its b
 
 The scale of x comes from calibration (`export.calibration`), so nothing is computed across rows: what shares a batch
 with a row never changes its answer, as one scale for the whole batch (`DynamicQuantizeLinear`) would. A scale computed
-for each row keeps that promise too, but costs seven more passes over the numbers, half of the time of a product.
+for each row keeps that promise too, but costs seven more passes over the numbers, a third of a product's time.
 Embeddings become bytes with one scale per token, and the output projection tied to them uses the same bytes.
 """
 

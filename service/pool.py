@@ -13,6 +13,7 @@ from service.worker import Worker
 Output = TypeVar("Output")
 
 GRACE_S = 2.0
+"""How long after a deadline an engine may still tell of it itself."""
 
 
 class Pool(Generic[Output]):
@@ -43,13 +44,10 @@ class Pool(Generic[Output]):
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
                 answers = await asyncio.gather(*map(asyncio.wrap_future, futures))
         except TimeoutError:
-            for future in futures:
-                future.cancel()
             raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
-        except BaseException:
+        finally:
             for future in futures:
-                future.cancel()
-            raise
+                future.cancel()  # of no effect on those that are answered
         return Answer(
             [sequence.output for sequence in sequences],
             queue_s=max((answer.queue_s for answer in answers), default=0.0),

@@ -1,7 +1,7 @@
 """An engine in a process of its own, so that decoding never waits for HTTP, nor HTTP for decoding.
 
-Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between
-some of Python; beside an event loop and a second engine both lose half of their time to waiting for each other.
+Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between some of
+Python; in one process an engine, a second one and the event loop wait for each other at each of these changes.
 """
 
 import logging
@@ -149,12 +149,13 @@ class Worker(Generic[Output]):
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered."""
-        self._draining = True
+        with self._lock:
+            self._draining = True
 
     def stop(self, timeout_s: float) -> None:
         """Drain, fail what is not answered after `timeout_s`, and end the process."""
         self.drain()
-        with self._lock:
+        with self._lock:  # what was let in before draining is among the requests by now
             self._lock.wait_for(lambda: not self._requests or self._ended, timeout_s)
         self._fail_all(Draining(f"{self.name} stopped before this request was answered", retry_after_s=5))
         self._send("stop")
@@ -194,7 +195,8 @@ class Worker(Generic[Output]):
             if not self._draining:
                 logger.critical("%s: the worker process has ended", self.name)
         finally:
-            self._ended = True
+            with self._lock:  # nobody is let in between this and the last answers
+                self._ended = True
             self._fail_all(Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=30))
 
     def _take_report(self, report: _Report) -> None:

@@ -30,8 +30,7 @@ MOST_STEPS = 1024
 
 
 class TranslationGraphs:
-    """The encoder and the decoder step of one artifact, loaded once for all runners: what they read stays in the CPU's
-    caches."""
+    """The encoder and the decoder step of one artifact; several runners may share them."""
 
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         self.manifest = artifact.manifest
