@@ -1,7 +1,8 @@
 """How large the inputs of each product get, so that they can be quantized with a constant scale.
 
-The traced graphs run on sequences of random tokens, with one more output for each product. That needs no text in the
-model's language and finds about what text finds: with an English-French model, limits within a third of those of news.
+The traced graphs run on sequences of random tokens, with one more output for each product with a constant weight. That
+needs no text in the model's language and finds about what text finds: with an English-French model, limits within a
+third of those of news.
 
 Legend: B sequences, S source, T target, H heads, D head_dim.
 """
@@ -15,6 +16,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from export.products import products
 from export.tracing import cache_names
 from model.config import TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -41,13 +43,16 @@ def activation_limits(graphs: dict[str, ir.Model], model: Transformer | Transfor
     lengths = random.integers(1, size + 1, B)
     found: dict[str, Limits] = {name: defaultdict(float) for name in graphs}
     if isinstance(model, TransformerClassifier):
-        watched["classifier.onnx"](found["classifier.onnx"], {"input_ids": ids, "lengths": lengths})
+        for name in watched:
+            watched[name](found[name], {"input_ids": ids, "lengths": lengths})
     else:
         ids[np.arange(B), lengths - 1] = EOS_ID
-        memory = watched["encoder.onnx"](found["encoder.onnx"], {"input_ids": ids, "source_lengths": lengths})
+        source = {"input_ids": ids, "source_lengths": lengths}
+        memory = watched["encoder.onnx"](found["encoder.onnx"], source)
         targets = random.integers(first_word, n_words, (B, min(T, model.config.max_positions)))
         targets[:, 0] = BOS_ID
         decode(watched["decoder_step.onnx"], found["decoder_step.onnx"], model.config, memory, lengths, targets)
+        watched["attention.onnx"](found["attention.onnx"], source | {"target_ids": targets})
     return {
         name: {product: STEP ** math.ceil(math.log(limit, STEP)) for product, limit in limits.items() if limit > 0}
         for name, limits in found.items()
@@ -75,9 +80,9 @@ class Watched:
 
 
 def watch(graph: ir.Model) -> Watched:
-    """A copy of the graph with one more output for each of its products."""
+    """A copy of the graph with one more output for each of its products with a constant weight."""
     copy = ir.from_proto(ir.to_proto(graph))
-    for node in [node for node in copy.graph if node.op_type == "MatMul"]:
+    for node in products(copy.graph):
         magnitude = ir.node("Abs", [node.inputs[0]])
         largest = ir.node("ReduceMax", magnitude.outputs, {"keepdims": 0})
         largest.outputs[0].name = f"{LARGEST}{node.name}"

@@ -7,11 +7,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from export.onnx_attention import OPSET
-from model.checkpoint import Checkpoint
+from model.checkpoint import Alignment, Checkpoint
 from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.transformer import Transformer, TransformerClassifier
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 
 Precision = Literal["fp32", "int8", "fp16"]
@@ -93,6 +94,10 @@ class Manifest(Section):
     limits: Limits
     pooling: Literal["mean", "max"] | None
     decoding: Decoding | None
+    alignment: Alignment | None
+    """Which of attention.onnx's cross-attention aligns tokens; None for a classifier."""
+    bias: tuple[float, ...] | None
+    """What the output layer adds to the logits of every token, by label; None for a translator."""
     evaluation: dict[str, dict[str, float]]
     """The checkpoint's scores by test set and metric."""
     files: dict[str, File]
@@ -124,9 +129,21 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
         limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=config.max_positions if translator else 0),
         pooling=classifier.pooling if classifier else None,
         decoding=Decoding() if translator else None,
+        alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
+        bias=output_bias(checkpoint.model),
         evaluation=checkpoint.evaluation,
         files={path.name: checksum(path) for path in sorted(directory.iterdir()) if path.name != MANIFEST},
     )
+
+
+def last_layer(config: TransformerConfig) -> Alignment:
+    """The alignment of a model whose heads nobody has compared: a layer's heads together are wrong less than one."""
+    return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=True)
+
+
+def output_bias(model: Transformer | TransformerClassifier) -> tuple[float, ...] | None:
+    """A classifier's bias, one for each label."""
+    return tuple(model.output.bias.tolist()) if isinstance(model, TransformerClassifier) else None
 
 
 def write_manifest(manifest: Manifest, directory: Path) -> None:

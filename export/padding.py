@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def pad(sequences: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sequences to ids (B, longest), the rest `padding`, and lengths (B)."""
+def pad(
+    sequences: Sequence[Sequence[int]], padding: int, shortest: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sequences to ids (B, longest, or `shortest`), the rest `padding`, and lengths (B)."""
     lengths = np.array([len(s) for s in sequences])
-    ids = np.full((len(sequences), lengths.max()), padding)
+    ids = np.full((len(sequences), max(shortest, lengths.max())), padding)
     for row, sequence in zip(ids, sequences, strict=True):
         row[: len(sequence)] = sequence
     return ids, lengths

@@ -13,21 +13,20 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from export.attention_proof import prove_classifier_attention, prove_translation_attention
 from export.classifying import Classifier
 from export.decoding import DecoderRows, Translator
+from export.examination import Examination
 from export.graphs import decoder_layers
-from export.manifest import Manifest, Precision
+from export.manifest import Manifest
 from export.padding import pad
+from export.session import open_session
 from model.checkpoint import Checkpoint
 from model.search import greedy_search_uncached
 from model.tokenizer import BOS_ID
 from model.transformer import Transformer, TransformerClassifier
 
 Array = NDArray[Any]
-
-TOLERANCES: dict[Precision, float] = {"fp32": 1e-4, "fp16": 1e-2, "int8": 1e-1}
-"""Largest |ONNX Runtime - PyTorch| / |PyTorch|, in Euclidean norms over whole tensors. Logits and log-probabilities are
-compared less their mean over the vocabulary, which no answer depends on."""
 
 TEXTS = (
     "A man is riding a horse on the beach.",
@@ -49,39 +48,6 @@ class ProofError(RuntimeError):
     """The artifact does not do what its checkpoint does."""
 
 
-class Examination:
-    """What was measured, and what of it failed."""
-
-    def __init__(self, precision: Precision) -> None:
-        self.exact = precision == "fp32"
-        self.tolerance = TOLERANCES[precision]
-        self.measured: list[str] = []
-        self.failed: list[str] = []
-
-    def close(self, what: str, actual: Sequence[Array], expected: Sequence[Array]) -> None:
-        """Within the precision's tolerance, all tensors taken together."""
-        a, e = (np.concatenate([x.astype(np.float64).ravel() for x in xs]) for xs in (actual, expected))
-        error = float(np.linalg.norm(a - e) / np.linalg.norm(e))
-        line = f"{what}: relative error {error:.1e} (tolerance {self.tolerance:.0e})"
-        self.record(line, error <= self.tolerance)  # not so where the error is nan
-
-    def equal(self, what: str, actual: Sequence[object], expected: Sequence[object]) -> None:
-        """Equal one by one."""
-        same = sum(a == e for a, e in zip(actual, expected, strict=True))
-        self.record(f"{what}: {same} of {len(expected)} equal", same == len(expected))
-
-    def agree(self, what: str, actual: Sequence[object], expected: Sequence[object]) -> None:
-        """Equal in fp32; only counted in the others, where two nearly equal candidates may change places."""
-        same = sum(a == e for a, e in zip(actual, expected, strict=True))
-        self.record(f"{what}: {same} of {len(expected)} agree", same == len(expected) or not self.exact)
-
-    def record(self, line: str, passed: bool) -> None:
-        """A line of the report."""
-        self.measured.append(line)
-        if not passed:
-            self.failed.append(line)
-
-
 def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[str]:
     """What was measured, one line each.
 
@@ -90,11 +56,19 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
     """
     examination = Examination(manifest.precision)
     sequences = inputs(checkpoint.tokenizer, manifest)
+    attention = open_session(directory / "attention.onnx")
+    rubbish = manifest.dimensions.vocab_size - 1
+    model = checkpoint.model
     with torch.inference_mode():
-        if isinstance(checkpoint.model, Transformer):
-            prove_translation(examination, Translator(directory, manifest, n_rows=3), checkpoint.model, sequences)
+        if isinstance(model, Transformer):
+            limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
+            hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0].ids for source in sequences]
+            prove_translation(examination, Translator(directory, manifest, n_rows=3), model, sequences, hypotheses)
+            read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
+            prove_translation_attention(examination, attention, model, sequences, read, rubbish)
         else:
-            prove_classification(examination, Classifier(directory, manifest), checkpoint.model, sequences)
+            prove_classification(examination, Classifier(directory, manifest), model, sequences)
+            prove_classifier_attention(examination, attention, model, sequences, rubbish)
     if examination.failed:
         raise ProofError("; ".join(examination.failed))
     return examination.measured
@@ -112,15 +86,18 @@ def inputs(tokenizer: Tokenizer, manifest: Manifest) -> list[list[int]]:
 
 
 def prove_translation(
-    examination: Examination, translator: Translator, model: Transformer, sources: list[list[int]]
+    examination: Examination,
+    translator: Translator,
+    model: Transformer,
+    sources: list[list[int]],
+    hypotheses: list[list[int]],
 ) -> None:
-    """Encoder outputs, every step's distribution, and free greedy search."""
+    """Encoder outputs, every step's distribution, and free greedy search, whose result in PyTorch is `hypotheses`."""
     expected_memory = [array for source in sources for array in memory_of(model, source)]
     examination.close("encoder outputs", padded_memory(translator, sources), expected_memory)
 
     limit = min(MAX_TARGET_TOKENS, translator.manifest.limits.max_target_tokens)
-    hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0] for source in sources]
-    targets = [hypothesis.ids[: limit - 1] for hypothesis in hypotheses]
+    targets = [ids[: limit - 1] for ids in hypotheses]
     expected = [distributions_of(model, source, target) for source, target in zip(sources, targets, strict=True)]
     actual = forced_distributions(translator, sources, targets)
     examination.close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
@@ -129,9 +106,7 @@ def prove_translation(
     together = translator.greedy(sources, limit, admit_per_step=1)
     alone = [translator.greedy([source], limit)[0] for source in sources]
     examination.equal("translations together and alone", [h.ids for h in together], [h.ids for h in alone])
-    examination.agree(
-        "translations of ONNX Runtime and PyTorch", [h.ids for h in together], [h.ids for h in hypotheses]
-    )
+    examination.agree("translations of ONNX Runtime and PyTorch", [h.ids for h in together], hypotheses)
 
 
 def prove_classification(
@@ -144,8 +119,7 @@ def prove_classification(
     actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
     examination.close("logits", list(logits), [e[0] for e in expected])
     examination.close("token logits", actual, [e[1] for e in expected])
-    padding = np.concatenate([token_logits[row, length:].ravel() for row, length in enumerate(lengths)])
-    examination.record(f"token logits in padding: {np.count_nonzero(padding)} not zero", not padding.any())
+    examination.zero("token logits in padding", [token_logits[row, length:] for row, length in enumerate(lengths)])
     alone = [classifier.classify([sequence])[0].logits for sequence in sequences]
     examination.equal("labels together and alone", best([logits]), best([np.stack(alone)]))
     examination.agree("labels of ONNX Runtime and PyTorch", best([logits]), best([np.stack([e[0] for e in expected])]))

@@ -11,6 +11,7 @@ for each row keeps that promise too, but costs seven more passes over the number
 Embeddings become bytes with one scale per token, and the output projection tied to them uses the same bytes.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from export.calibration import Limits
+from export.products import biased, constant_array, layer, operands, products
 
 WEIGHT_LIMIT = 90
 """Largest magnitude of a weight's byte. With activation bytes up to 182, so that every CPU computes the same numbers.
@@ -63,9 +65,8 @@ def quantize(model: ir.Model, limits: Limits) -> None:
     for node in list(model.graph):
         if node.op_type == "Gather" and node.inputs[1] in model.graph.inputs:
             rewriter.rewrite_embedding(node)
-    for node in list(model.graph):
-        if node.op_type == "MatMul":
-            rewriter.rewrite_product(node)
+    for node in products(model.graph):
+        rewriter.rewrite_product(node)
     RemoveUnusedNodesPass()(model)
 
 
@@ -76,6 +77,7 @@ class Rewriter:
         self.graph = graph
         self.limits = limits
         self.embedding: NDArray[np.float32] | None = None
+        self.inserted: Counter[str] = Counter()
 
     def rewrite_embedding(self, node: ir.Node) -> None:
         """Gather(embedding, ids) to Cast(Gather(bytes, ids)) * Gather(scales, ids), if not narrow."""
@@ -93,10 +95,11 @@ class Rewriter:
         self.replace(node, self.insert(node, "Mul", "scaled", floats, scale))
 
     def rewrite_product(self, node: ir.Node) -> None:
-        """MatMul(x, weight) and its bias as the module's docstring has it, if the weight is constant and not narrow."""
+        """MatMul(x, weight) and its bias as the module's docstring has it, if the weight is not narrow."""
         x, weight_value = operands(node)
         weight = constant_array(weight_value)
-        if weight is None or weight.shape[1] < MIN_COLUMNS or node.name not in self.limits:
+        assert weight is not None
+        if weight.shape[1] < MIN_COLUMNS or node.name not in self.limits:
             return
         quantized, column_scales = quantize_rows(weight.T)
         columns = self.tied_weight(node, weight)
@@ -136,8 +139,11 @@ class Rewriter:
     def insert(
         self, before: ir.Node, op_type: str, name: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
     ) -> ir.Value:
-        """The result of a new node in front of `before`, both named after its layer."""
-        node = ir.node(op_type, inputs, attributes, domain=domain, name=f"{layer(before)}/{name}")
+        """The result of a new node in front of `before`, both named after its layer, which may be used twice."""
+        name = f"{layer(before)}/{name}"
+        times = self.inserted[name]
+        self.inserted[name] += 1
+        node = ir.node(op_type, inputs, attributes, domain=domain, name=f"{name}.{times}" if times else name)
         node.outputs[0].name = node.name
         self.graph.insert_before(before, node)
         return node.outputs[0]
@@ -156,37 +162,3 @@ def quantize_rows(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArra
     largest = np.abs(weight).max(axis=1, keepdims=True)
     scales = np.where(largest > 0, largest, 1) / np.float32(WEIGHT_LIMIT)
     return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
-
-
-def biased(product: ir.Node) -> tuple[ir.Node, ir.Value | None]:
-    """The node that adds a constant bias to a product, and the bias; or the product itself and None."""
-    users = product.outputs[0].consumers()
-    if len(users) == 1 and users[0].op_type == "Add":
-        for value in users[0].inputs:
-            if value is not None and value.is_initializer():
-                return users[0], value
-    return product, None
-
-
-def operands(node: ir.Node) -> tuple[ir.Value, ir.Value]:
-    """Both inputs of a product or a look-up."""
-    left, right = node.inputs
-    assert left is not None
-    assert right is not None
-    return left, right
-
-
-def constant_array(value: ir.Value) -> NDArray[np.float32] | None:
-    """What a value holds, if it is an initializer or the transpose of one."""
-    producer = value.producer()
-    if producer is not None and producer.op_type == "Transpose":
-        transposed = producer.inputs[0]
-        held = constant_array(transposed) if transposed is not None else None
-        return None if held is None else held.transpose(producer.attributes["perm"].as_ints())
-    return value.const_value.numpy() if value.const_value is not None and value.is_initializer() else None
-
-
-def layer(node: ir.Node) -> str:
-    """The layer that a node is named after."""
-    assert node.name is not None
-    return node.name.split("/")[0]

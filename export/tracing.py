@@ -1,6 +1,6 @@
 """From graph modules to ONNX models: tracing, names at the boundary, and nothing of the machine that traced.
 
-Legend: B batch, S source, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
+Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
 V vocabulary, C classes.
 """
 
@@ -19,6 +19,7 @@ from onnxscript.optimizer import fold_constants
 from torch import Tensor, nn
 from torch.export import Dim
 
+from export.attention_graphs import ClassifierAttentionGraph, TranslationAttentionGraph
 from export.graphs import ClassifierGraph, DecoderStepGraph, EncoderGraph
 from export.onnx_attention import OPSET
 from model.config import LayerConfig
@@ -27,7 +28,7 @@ from model.transformer import Transformer, TransformerClassifier
 Shape = tuple[str | int, ...]
 """Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
 
-EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "k": 2}
+EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
 """Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
 
 INT32 = {"positions", "total_length"}
@@ -57,15 +58,19 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
     """Every graph of the model's artifact, by file name.
 
     Raises:
-        ExportError: a graph's attention sublayers did not each become one node.
+        ExportError: a graph's attention sublayers did not each become one node, or one that tells its matrices did.
     """
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers
-        return {"classifier.onnx": trace(ClassifierGraph(model), classifier_signature(model), n_layers)}
+        return {
+            "classifier.onnx": trace(ClassifierGraph(model), classifier_signature(model), n_layers),
+            "attention.onnx": trace(ClassifierAttentionGraph(model), classifier_attention_signature(model), 0),
+        }
     n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
     return {
         "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), n_encoder),
         "decoder_step.onnx": trace(DecoderStepGraph(model), decoder_step_signature(model), 2 * n_decoder),
+        "attention.onnx": trace(TranslationAttentionGraph(model), translation_attention_signature(model), 0),
     }
 
 
@@ -103,6 +108,25 @@ def classifier_signature(model: TransformerClassifier) -> Signature:
     """classifier.onnx."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C), "token_logits": ("B", "S", C)}
+    return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
+
+
+def translation_attention_signature(model: Transformer) -> Signature:
+    """attention.onnx of a translator."""
+    H, _ = heads(model.config)
+    n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
+    outputs: dict[str, Shape] = {
+        "encoder": ("B", n_encoder, H, "S", "S"),
+        "decoder": ("B", n_decoder, H, "T", "T"),
+        "cross": ("B", n_decoder, H, "T", "S"),
+    }
+    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")}, {}, outputs)
+
+
+def classifier_attention_signature(model: TransformerClassifier) -> Signature:
+    """attention.onnx of a classifier."""
+    H, _ = heads(model.config)
+    outputs: dict[str, Shape] = {"encoder": ("B", model.config.n_encoder_layers, H, "S", "S")}
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 

@@ -7,6 +7,13 @@ from model.evaluation import TestResult
 
 N_EXAMPLES = 5
 
+REWRITES = {
+    None: "",
+    "other_names": ", with other names and numbers",
+    "upper_case": ", in capitals",
+    "no_final_punctuation": ", without final punctuation",
+}
+
 
 def model_card(config: Config, training: dict[str, float], results: Sequence[TestResult], n_parameters: int) -> str:
     """Markdown: use, scores with their signatures, data with licences, training, limits, examples."""
@@ -49,7 +56,10 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
 
 
 def _data(config: Config) -> str:
-    rows = [f"| {source.file} | {_share(source)} | {source.licence} |" for source in config.data.train]
+    rows = [
+        f"| {source.file}{REWRITES[source.rewrite]} | {_share(source)} | {source.licence} |"
+        for source in config.data.train
+    ]
     return "\n".join(
         [
             "## Training data and licences",

@@ -1,6 +1,7 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml, model.safetensors (float16), tokenizer.json, evaluation.json, README.md (the model card).
+config.yaml, model.safetensors (float16), tokenizer.json, evaluation.json, README.md (the model card); of a translator
+alignment.json, if `python -m model align` chose its heads.
 """
 
 import json
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
@@ -20,11 +22,22 @@ from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
 CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
-EVALUATION, TRAINING, CARD = "evaluation.json", "training.json", "README.md"
+EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
 
 class CheckpointError(ValueError):
     """A checkpoint directory is incomplete, or its weights do not fit its configuration."""
+
+
+class Alignment(BaseModel):
+    """Which cross-attention says what source word a target word comes from: the mean over some heads of one layer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layer: int
+    heads: tuple[int, ...]
+    next_row: bool
+    """Whether a target token is aligned by the row in which it is read, and not by the one in which it is produced."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,8 @@ class Checkpoint:
     tokenizer: Tokenizer
     evaluation: dict[str, dict[str, float]]
     """Scores by test set and metric; empty before evaluation."""
+    alignment: Alignment | None = None
+    """None where nobody has chosen."""
 
 
 def build_model(config: Config) -> Transformer | TransformerClassifier:
@@ -57,7 +72,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     """Read a checkpoint directory.
 
     Raises:
-        CheckpointError: a file is missing, or the weights do not fit the configuration.
+        CheckpointError: a file is missing, or weights or alignment do not fit the configuration.
         ConfigError: the configuration cannot be used.
     """
     for name in (CONFIG, WEIGHTS, TOKENIZER):
@@ -72,7 +87,30 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of {CONFIG}: {error}") from error
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
-    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation)
+    alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
+    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
+
+
+def load_alignment(path: Path, config: Config) -> Alignment:
+    """The choice in an alignment.json, without what was measured.
+
+    Raises:
+        CheckpointError: it is no such file, or the model has no such layer or head.
+    """
+    model = config.model
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        alignment = Alignment.model_validate(content["choice"])
+    except (json.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
+        raise CheckpointError(f"{path} tells no layer, heads and next_row: {error}") from error
+    n_layers = model.n_decoder_layers if isinstance(model, TransformerConfig) else 0
+    heads = set(alignment.heads)
+    if not (0 <= alignment.layer < n_layers and heads and heads <= set(range(model.n_heads))):
+        raise CheckpointError(
+            f"{path}: layer {alignment.layer}, heads {sorted(heads)} are not among the model's "
+            f"{n_layers} decoder layers of {model.n_heads} heads"
+        )
+    return alignment
 
 
 def average_weights(paths: list[Path], prefix: str) -> dict[str, Tensor]:

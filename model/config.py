@@ -54,6 +54,9 @@ class ClassifierConfig(LayerConfig):
 ModelConfig = Annotated[TransformerConfig | ClassifierConfig, Field(discriminator="task")]
 
 
+Rewrite = Literal["other_names", "upper_case", "no_final_punctuation"]
+
+
 class HubSource(_Strict):
     """Where `datasets.load_dataset` finds the same corpus, for those who have a network."""
 
@@ -74,6 +77,10 @@ class DataSource(_Strict):
     """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text."""
     sample: PositiveInt | None = None
     """Draw this many rows afresh each epoch; None takes all."""
+    swap: bool = False
+    """The file's second column is the source, the first the target."""
+    rewrite: Rewrite | None = None
+    """Train on the rows that this applies to, as it rewrites them (model/rewriting.py)."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 

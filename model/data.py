@@ -31,6 +31,8 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         rows = load_from_hub(source.hub)
     else:
         raise DataError(f"{source.file}: not known on a hub; give the directory that holds it with --data")
+    if source.swap:
+        rows = [Row(row.right, row.left) for row in rows]
     if source.labels is None:
         return rows
     for number, row in enumerate(rows, start=1):

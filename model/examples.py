@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from model.batching import Ids, Pool, ReviewExample, TranslationExample
 from model.config import ClassifierConfig, Config, PretrainingConfig
 from model.data import DataError, Row, load_rows
+from model.rewriting import rewritten
 from model.tokenizer import train_tokenizer
 
 ENCODE_BATCH = 10_000
@@ -42,7 +43,8 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
             n_held_out = int(len(rows) * config.data.validation_fraction)
             held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
-        train_rows.append([row for i, row in enumerate(rows) if i not in held_out[source.file]])
+        kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
+        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
     if not any(train_rows):
         raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:

@@ -40,6 +40,10 @@ class Encoder(nn.Module):
         memory: Tensor = self.final_norm(x)
         return memory
 
+    def encoder_layers(self) -> Iterator[EncoderLayer]:
+        """The layers in order, as what they are."""
+        return (cast(EncoderLayer, layer) for layer in self.layers)
+
 
 class Decoder(nn.Module):
     """A stack of decoder layers over the encoder's memory."""

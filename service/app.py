@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from service import problems
 from service.metrics import Metrics
 from service.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
+from service.playground import playground_routes
 from service.registry import Models
 from service.routes import model_routes, operations_routes
 from service.settings import Settings
@@ -33,6 +34,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
     app.state.models = models
     metrics.watch(models.states)
     problems.install(app)
+    app.include_router(playground_routes())
     app.include_router(model_routes(models, settings))
     app.include_router(operations_routes(models, metrics))
     # The last one added is the outermost.

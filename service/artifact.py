@@ -10,9 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from service.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
-GRAPHS = {"translation": ("encoder.onnx", "decoder_step.onnx"), "classification": ("classifier.onnx",)}
+GRAPHS = {
+    "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
+    "classification": ("classifier.onnx", "attention.onnx"),
+}
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -53,6 +56,15 @@ class Decoding(_Part):
     length_penalty: float
 
 
+class AlignmentChoice(_Part):
+    """Which cross-attention tells best what a target token translates."""
+
+    layer: int = Field(ge=0)
+    heads: tuple[int, ...] = Field(min_length=1)
+    next_row: bool
+    """Look at the row in which the token is read again, and not at the one in which it is produced."""
+
+
 class FileSum(_Part):
     sha256: str
     bytes: int
@@ -61,7 +73,7 @@ class FileSum(_Part):
 class Manifest(_Part):
     """manifest.json."""
 
-    format_version: Literal[2]
+    format_version: Literal[3]
     name: str = Field(min_length=1)
     task: Literal["translation", "classification"]
     precision: Literal["fp32", "int8", "fp16"]
@@ -73,6 +85,9 @@ class Manifest(_Part):
     limits: Limits
     pooling: Literal["mean", "max"] | None
     decoding: Decoding | None
+    alignment: AlignmentChoice | None
+    bias: tuple[float, ...] | None
+    """What of every token's logits is the output layer's own bias."""
     evaluation: dict[str, dict[str, float]]
     files: dict[str, FileSum]
 
@@ -82,16 +97,29 @@ class Manifest(_Part):
             wanted = {
                 "directions": bool(self.directions),
                 "decoding": self.decoding is not None,
+                "alignment": self._alignment_exists(),
                 "n_decoder_layers": self.dimensions.n_decoder_layers > 0,
                 "max_target_tokens": self.limits.max_target_tokens > 0,
             }
         else:
-            wanted = {"labels": len(self.labels) > 1, "pooling": self.pooling is not None}
+            wanted = {
+                "labels": len(self.labels) > 1,
+                "pooling": self.pooling is not None,
+                "bias": self.bias is not None and len(self.bias) == len(self.labels),
+            }
         missing = [name for name, given in wanted.items() if not given]
         missing += [file for file in ("tokenizer.json", *GRAPHS[self.task]) if file not in self.files]
         if missing:
             raise ValueError(f"{self.task} needs {', '.join(missing)}")
         return self
+
+    def _alignment_exists(self) -> bool:
+        choice, dimensions = self.alignment, self.dimensions
+        return (
+            choice is not None
+            and choice.layer < dimensions.n_decoder_layers
+            and all(0 <= head < dimensions.n_heads for head in choice.heads)
+        )
 
 
 @dataclass(frozen=True)

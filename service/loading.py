@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from service.artifact import Artifact, Manifest, read_artifacts
+from service.attention import AttentionPass, Seen
 from service.classification import Classifier
 from service.decoding import BeamSearch, Search
 from service.engine import Engine
@@ -13,6 +14,7 @@ from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
 from service.pooling import OnePass
 from service.registry import Models
+from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
@@ -84,7 +86,14 @@ def _translator(artifact: Artifact, provider: Provider, settings: Settings, metr
         for worker in workers:
             worker.wait_until_loaded()
         pool = Pool(workers)
-    return Translator(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), pool)
+    return Translator(
+        manifest,
+        provider.name,
+        Tokenizer(artifact.path("tokenizer.json")),
+        pool,
+        attention_pool(artifact, provider, settings, metrics),
+        settings.max_attention_weights,
+    )
 
 
 def translation_engine(
@@ -113,4 +122,23 @@ def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metr
         EngineMetrics(metrics, manifest.task),
         settings.probe_interval_s,
     )
-    return Classifier(manifest, provider.name, Tokenizer(artifact.path("tokenizer.json")), Pool([engine]))
+    return Classifier(
+        manifest,
+        provider.name,
+        Tokenizer(artifact.path("tokenizer.json")),
+        Pool([engine]),
+        attention_pool(artifact, provider, settings, metrics),
+        settings.max_attention_weights,
+    )
+
+
+def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Pool[Seen]:
+    """One engine with one thread: who looks at attention must not slow those down who do not."""
+    engine = Engine(
+        f"{artifact.manifest.name} attention",
+        AttentionPass(AttentionRunner(artifact, replace(provider, threads=1)), artifact.manifest),
+        Scheduler(settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or 512),
+        EngineMetrics(metrics, "attention"),
+        settings.probe_interval_s,
+    )
+    return Pool([engine])

@@ -17,14 +17,16 @@ from service.scheduler import Sequence
 
 @dataclass
 class Reading:
-    """What a classifier made of one window: a logit per label."""
+    """What a classifier made of one window: a logit per label (C), and each token's own (S, C) if they are wanted."""
 
+    wants_tokens: bool = False
     logits: NDArray[np.float32] | None = None
+    token_logits: NDArray[np.float32] | None = None
 
 
 class BatchClassifier(Protocol):
-    def classify(self, sources: list[list[int]]) -> NDArray[np.float32]:
-        """Logits (B, C) of B sources."""
+    def classify(self, sources: list[list[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits (B, C) of B sources, and of each of their tokens (B, S, C)."""
 
 
 class OnePass:
@@ -38,9 +40,11 @@ class OnePass:
         self._classifier.classify([[self._unk]])
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Reading]]) -> None:
-        logits = self._classifier.classify([sequence.source_ids for sequence in sequences])
-        for sequence, row in zip(sequences, logits, strict=True):
-            sequence.output.logits = row
+        logits, token_logits = self._classifier.classify([sequence.source_ids for sequence in sequences])
+        for row, sequence in enumerate(sequences):
+            sequence.output.logits = logits[row]
+            if sequence.output.wants_tokens:
+                sequence.output.token_logits = token_logits[row, : len(sequence.source_ids)].copy()
             sequence.finished = True
 
     def step(self, _running: list[Sequence[Reading]]) -> int:
@@ -57,10 +61,33 @@ def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:
     return [token_ids[start:end] for start, end in pairwise(bounds)]
 
 
-def probabilities(readings: list[Reading], lengths: list[int], pooling: Literal["mean", "max"]) -> NDArray[np.float64]:
-    """Of each label (C), from the readings of a text's windows and their token counts."""
+def pooled(readings: list[Reading], lengths: list[int], pooling: Literal["mean", "max"]) -> NDArray[np.float64]:
+    """Logits (C) of a text, from the readings of its windows and their token counts."""
     logits = np.stack([reading.logits for reading in readings if reading.logits is not None]).astype(np.float64)
-    pooled = np.average(logits, axis=0, weights=lengths) if pooling == "mean" else logits.max(axis=0)
-    exponentials = np.exp(pooled - pooled.max())
+    return np.average(logits, axis=0, weights=lengths) if pooling == "mean" else logits.max(axis=0)
+
+
+def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each label (C): softmax."""
+    exponentials = np.exp(logits - logits.max())
     shares: NDArray[np.float64] = exponentials / exponentials.sum()
     return shares
+
+
+def contributions(
+    readings: list[Reading], bias: NDArray[np.float64], pooling: Literal["mean", "max"]
+) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+    """What each of a text's S tokens adds to its logits: with the bias (C) the columns of (S, C) sum up to them.
+
+    With mean pooling a token adds its share of the mean. With max pooling the token with the largest logit adds all and
+    the others nothing; the places of these winners (C) are the second result.
+    """
+    token_logits = np.concatenate([r.token_logits for r in readings if r.token_logits is not None]).astype(np.float64)
+    own = token_logits - bias
+    if pooling == "mean":
+        return own / len(own), None
+    winners = token_logits.argmax(axis=0)
+    parts = np.zeros_like(own)
+    labels = np.arange(len(winners))
+    parts[winners, labels] = own[winners, labels]
+    return parts, winners

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from service.artifact import Direction
 from service.classification import Classifier
 from service.errors import NotAcceptable, UnknownModel
 from service.metrics import ModelState
+from service.pool import Pool
 from service.translation import Translator
 
 Served = TypeVar("Served", Translator, Classifier)
@@ -25,11 +26,11 @@ class Models:
         yield from self.classifiers
 
     def start(self) -> None:
-        for model in self:
-            model.pool.start()
+        for pool in self._pools():
+            pool.start()
 
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered."""
+        """Take no new requests; those accepted are still answered, and may still ask for attention."""
         for model in self:
             model.pool.drain()
 
@@ -37,12 +38,20 @@ class Models:
         """Answer what is accepted, at most for `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
-        for model in self:
-            model.pool.stop(max(0.0, ends_at - time.monotonic()))
+        for pool in self._pools():
+            pool.stop(max(0.0, ends_at - time.monotonic()))
+
+    def wait_until_warm(self, timeout_s: float) -> bool:
+        """Whether the first forward pass of every engine has been tried by then."""
+        ends_at = time.monotonic() + timeout_s
+        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for pool in self._pools())
 
     def unready_reason(self) -> str | None:
         """Why this process should get no requests now, model by model; None if it should."""
-        reasons = [(model.manifest.name, model.pool.unready_reason()) for model in self]
+        reasons = [
+            (model.manifest.name, model.pool.unready_reason() or model.attention_pool.unready_reason())
+            for model in self
+        ]
         return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
@@ -78,6 +87,11 @@ class Models:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
             raise NotAcceptable(f"several models could serve, name one: {names}")
         return classifiers[0]
+
+    def _pools(self) -> Iterator[Pool[Any]]:
+        """In the order in which they stop: an attention pass comes after decoding."""
+        yield from (model.pool for model in self)
+        yield from (model.attention_pool for model in self)
 
     def states(self) -> list[ModelState]:
         """For the gauges."""

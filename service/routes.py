@@ -50,7 +50,7 @@ def model_routes(models: Models, settings: Settings) -> APIRouter:
             usage=usage,
         )
 
-    @router.post("/classify", responses=of_work)
+    @router.post("/classify", responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
         """Label texts: a text longer than the model's window is read in windows, nothing is cut off."""
         timeout_s = _within_limits(request, settings)

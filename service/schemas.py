@@ -1,4 +1,4 @@
-"""What goes in and out over HTTP. What this version cannot do yet is refused here, and nowhere else."""
+"""What goes in and out over HTTP."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from service.artifact import Decoding, Direction, Limits, Manifest
 from service.decoding import MAX_BEAM_SIZE, FinishReason
+from service.tokens import Token
 
 
 def _listed(value: object) -> object:
@@ -23,12 +24,6 @@ def _readable(texts: list[str]) -> list[str]:
     return texts
 
 
-def _refused(value: object) -> object:
-    if value is not False:
-        raise ValueError("is not available in this version; only false is")
-    return value
-
-
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],
@@ -36,7 +31,38 @@ Texts = Annotated[
     AfterValidator(_readable),
     BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
 ]
-NotYet = Annotated[Literal[False], BeforeValidator(_refused, json_schema_input_type=Literal[False])]
+Kind = Literal["cross", "encoder", "decoder"]
+Number = Annotated[int, Field(ge=0)]
+
+
+class AttentionSelection(BaseModel):
+    """Which attention matrices to return, and how."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kinds: list[Kind] | None = Field(
+        default=None, min_length=1, description="encoder and decoder are self-attention; all that the model has."
+    )
+    layers: Literal["all", "last"] | Annotated[list[Number], Field(min_length=1)] = "all"
+    heads: Literal["all", "mean"] | Annotated[list[Number], Field(min_length=1)] = "all"
+    encoding: Literal["json", "base64"] = Field(
+        default="json", description="base64: little-endian float32, row after row."
+    )
+
+
+def _selection(value: object) -> object:
+    if value is True:
+        return AttentionSelection()
+    if value is False or value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("must be true, false or an object that selects kinds, layers, heads and encoding")
+    return value
+
+
+AttentionWish = Annotated[
+    AttentionSelection | None, BeforeValidator(_selection, json_schema_input_type=bool | AttentionSelection)
+]
 
 
 class _Request(BaseModel):
@@ -45,7 +71,9 @@ class _Request(BaseModel):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
     model: str | None = Field(default=None, description="A name from /models; needed only where several could serve.")
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
-    attention: NotYet = Field(default=False, description="Not available in this version.")
+    attention: AttentionWish = Field(
+        default=None, description="Return what was attended to; one further forward pass.", examples=[False]
+    )
 
 
 class TranslateRequest(_Request):
@@ -71,14 +99,85 @@ class TranslateRequest(_Request):
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    alignment: NotYet = Field(default=False, description="Not available in this version.")
+    format: Literal["text", "html"] = Field(
+        default="text", description="html: tags stay, and inline ones go where the aligned words went."
+    )
+    alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 
 
 class ClassifyRequest(_Request):
-    evidence: NotYet = Field(default=False, description="Not available in this version.")
+    evidence: bool = Field(default=False, description="Return what each token contributed to each label's logit.")
 
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
+
+
+class ShownToken(BaseModel):
+    """A token or word, and the characters of the text that it covers, without the space before it."""
+
+    token: str = Field(examples=["▁dog"])
+    span: Range
+
+    @classmethod
+    def of(cls, token: Token) -> "ShownToken":
+        return cls.model_construct(token=token.token, span=(token.start, token.end))
+
+
+class AttentionMatrix(BaseModel):
+    """One head of one layer, or the mean of its heads; every row sums to 1."""
+
+    kind: Kind
+    layer: int
+    head: int | Literal["mean"]
+    rows: Literal["source", "target"] = Field(description="Who attends: the list of tokens that the rows belong to.")
+    columns: Literal["source", "prefix"] = Field(description="What is attended to.")
+    first_row: int = Field(description="Place of the first row's token in its list: a sentence is part of a text.")
+    first_column: int
+    shape: tuple[int, int]
+    weights: list[list[float]] | str
+
+
+class ClassifierAttention(BaseModel):
+    """What a classifier attended to."""
+
+    source: list[ShownToken]
+    matrices: list[AttentionMatrix]
+
+
+class Attention(ClassifierAttention):
+    """What a translation attended to."""
+
+    target: list[ShownToken]
+    prefix: list[ShownToken] = Field(description="What the decoder had read when it wrote each target token.")
+
+
+class Links(BaseModel):
+    source: list[ShownToken]
+    target: list[ShownToken]
+    pairs: str = Field(description="source-target, as in Pharaoh's format.", examples=["0-0 1-2"])
+    spans: list[tuple[Range, Range]] = Field(description="The same pairs as characters of source and target.")
+
+
+class Alignment(Links):
+    """The source token that each target token was made of, and the same of words."""
+
+    words: Links
+
+
+class TokenEvidence(ShownToken):
+    contributions: dict[str, float] = Field(description="To the logit of each label.")
+
+
+class Evidence(BaseModel):
+    """What the logits are made of: the contributions of all tokens, and the bias."""
+
+    pooling: Literal["mean", "max"]
+    logits: dict[str, float]
+    bias: dict[str, float]
+    winners: dict[str, int] | None = Field(
+        default=None, description="Max pooling: the token that decides each label's logit, the others contribute 0."
+    )
+    tokens: list[TokenEvidence]
 
 
 class Segment(BaseModel):
@@ -107,6 +206,8 @@ class Translation(Alternative):
         default=None, description="The next best, where they were asked for."
     )
     segments: list[Segment] | None = Field(default=None, description="Where the text was translated in several pieces.")
+    attention: Attention | None = Field(default=None, description="Where it was asked for.")
+    alignment: Alignment | None = Field(default=None, description="Where it was asked for.")
 
 
 class TranslationUsage(BaseModel):
@@ -127,6 +228,8 @@ class Prediction(BaseModel):
     score: float = Field(description="Probability of the label.")
     scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
     tokens: int
+    attention: ClassifierAttention | None = Field(default=None, description="Where it was asked for.")
+    evidence: Evidence | None = Field(default=None, description="Where it was asked for.")
 
 
 class ClassificationUsage(BaseModel):

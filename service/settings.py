@@ -48,6 +48,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
+    max_attention_weights: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Most numbers in the attention matrices of one answer, about 10 bytes each as JSON; more get 422.",
+    )
     default_timeout_s: float = Field(
         default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
     )

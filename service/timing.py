@@ -17,6 +17,7 @@ class Timing:
     tokenize_s: float = 0.0
     encode_s: float = 0.0
     decode_s: float = 0.0
+    attention_s: float = 0.0
 
     @contextmanager
     def tokenizing(self) -> Iterator[None]:
@@ -29,7 +30,13 @@ class Timing:
         """Take over what an engine measured."""
         self.queue_s, self.encode_s, self.decode_s = answer.queue_s, answer.encode_s, answer.decode_s
 
+    def attended(self, answer: Answer[Any]) -> None:
+        """Count what an attention engine measured, its queue included."""
+        self.attention_s += answer.queue_s + answer.encode_s
+
     def header(self) -> str:
         """https://www.w3.org/TR/server-timing/, milliseconds."""
         parts = {"queue": self.queue_s, "tokenize": self.tokenize_s, "encode": self.encode_s, "decode": self.decode_s}
+        if self.attention_s:
+            parts["attention"] = self.attention_s
         return ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in parts.items())

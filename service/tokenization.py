@@ -8,6 +8,7 @@ from typing import TypeVar
 import tokenizers
 
 from service.errors import ArtifactRefused
+from service.tokens import Token, located, piece_of
 
 Result = TypeVar("Result")
 
@@ -25,6 +26,10 @@ class Tokenizer:
             raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
         # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
         self._tokenizer.encode_special_tokens = True
+        added = self._tokenizer.get_added_tokens_decoder()
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
+        """UTF-8 of each token, or the name of a special one."""
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
@@ -33,6 +38,10 @@ class Tokenizer:
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         """Text of each sequence, without special tokens."""
         return self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+
+    def located(self, token_ids: list[int]) -> list[Token]:
+        """Each token with the characters that it covers of the text that it comes from, or that it is decoded to."""
+        return located([self.pieces[token_id] for token_id in token_ids])[1]
 
 
 async def beside(n_characters: int, work: Callable[[], Result]) -> Result:

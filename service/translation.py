@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from service.alignment import AlignedSentence, aligned, aligning
 from service.artifact import Direction, Manifest
+from service.attention import Kinds, Seen, Selection, prefix_of, refuse_beyond
 from service.decoding import FinishReason, Hypothesis, Search
 from service.errors import NotAcceptable
 from service.pool import Pool
 from service.scheduler import Sequence
-from service.schemas import Alternative, Segment, TranslateRequest, Translation
+from service.schemas import Alternative, Attention, Segment, ShownToken, TranslateRequest, Translation
 from service.sentences import Span, halves, join, sentence_spans, stripped
 from service.timing import Timing
 from service.tokenization import Tokenizer, beside
@@ -27,24 +31,37 @@ class _Options:
         return Search(self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Piece:
     """A sentence of a text, or a part of one, short enough for the model, on its way through it."""
 
     span: Span
     sequence: Sequence[Search]
+    seen: Sequence[Seen] | None = None
 
 
 class Translator:
-    """One translation model, as requests see it."""
+    """One translation model, as requests see it.
+
+    Args:
+        max_attention_weights: most numbers in the attention matrices of one answer.
+    """
 
     def __init__(
-        self, manifest: Manifest, provider: Literal["cpu", "cuda"], tokenizer: Tokenizer, pool: Pool[Search]
+        self,
+        manifest: Manifest,
+        provider: Literal["cpu", "cuda"],
+        tokenizer: Tokenizer,
+        pool: Pool[Search],
+        attention_pool: Pool[Seen],
+        max_attention_weights: int,
     ) -> None:
         self.manifest = manifest
         self.provider = provider
         self.pool = pool
+        self.attention_pool = attention_pool
         self._tokenizer = tokenizer
+        self._max_attention_weights = max_attention_weights
 
     async def translate(
         self, request: TranslateRequest, direction: Direction, timeout_s: float, timing: Timing
@@ -52,22 +69,29 @@ class Translator:
         """One translation per text, in order.
 
         Raises:
-            NotAcceptable: max_target_tokens is above the model's limit, or more alternatives than the beam holds.
-            RequestError: what the engine raises.
+            NotAcceptable: max_target_tokens is above the model's limit, there are more alternatives than the beam
+                holds, or the attention asked for does not exist or is too much.
+            RequestError: what the engines raise.
         """
         deadline = self.pool.clock() + timeout_s
         options = self._options(request)
+        selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await beside(
                 n_characters, lambda: [self._pieces(text, request, options, direction) for text in request.text]
             )
-        sequences = [piece.sequence for pieces in texts for piece in pieces]
-        timing.ran(await self.pool.run(sequences, deadline))
+        pieces = [piece for text in texts for piece in text]
+        timing.ran(await self.pool.run([piece.sequence for piece in pieces], deadline))
+        if selection is not None or request.alignment:
+            timing.attended(await self.attention_pool.run(self._passes(pieces, selection, request.alignment), deadline))
         with timing.tokenizing():
             return await beside(
                 n_characters,
-                lambda: [self._translation(*work, direction) for work in zip(request.text, texts, strict=True)],
+                lambda: [
+                    self._translation(*work, direction, selection, request.alignment)
+                    for work in zip(request.text, texts, strict=True)
+                ],
             )
 
     def _options(self, request: TranslateRequest) -> _Options:
@@ -107,7 +131,26 @@ class Translator:
                 raise NotAcceptable(f"one character is {len(source_ids)} tokens, the model reads at most {limit}")
         return pieces
 
-    def _translation(self, text: str, pieces: list[_Piece], direction: Direction) -> Translation:
+    def _passes(self, pieces: list[_Piece], selection: Selection | None, alignment: bool) -> list[Sequence[Seen]]:
+        """One for each piece's best translation, which is read as the decoder read it."""
+        kinds: Kinds = frozenset(selection.kinds if selection else ()) | (ALIGNMENT if alignment else frozenset())
+        bos = self.manifest.special_tokens.bos
+        n_weights = 0
+        for piece in pieces:
+            target_ids = piece.sequence.output.best()[0].token_ids
+            n_weights += selection.n_weights(len(piece.sequence.source_ids), len(target_ids)) if selection else 0
+            piece.seen = Sequence(piece.sequence.source_ids, Seen([bos, *target_ids[:-1]], kinds))
+        refuse_beyond(self._max_attention_weights, n_weights)
+        return [piece.seen for piece in pieces if piece.seen is not None]
+
+    def _translation(
+        self,
+        text: str,
+        pieces: list[_Piece],
+        direction: Direction,
+        selection: Selection | None,
+        alignment: bool,
+    ) -> Translation:
         """The best hypotheses of its sentences, and the second best ones, and so on."""
         ranked = [piece.sequence.output.best() for piece in pieces]
         n_best = max((len(hypotheses) for hypotheses in ranked), default=1)
@@ -120,11 +163,30 @@ class Translator:
         for alternative, _ in whole:
             by_text.setdefault(alternative.text, alternative)
         alternatives = list(by_text.values())[1:]
-        return Translation(
+        translation = Translation(
             **best.model_dump(),
             source_tokens=sum(len(piece.sequence.source_ids) for piece in pieces),
             segments=segments if len(segments) > 1 else None,
             alternatives=alternatives or None,
+        )
+        if selection is not None or alignment:
+            sentences = [self._sentence(*work) for work in zip(pieces, segments, strict=True)]
+            translation.attention = _attention(pieces, sentences, selection) if selection is not None else None
+            translation.alignment = aligned(sentences, text, best.text) if alignment else None
+        return translation
+
+    def _sentence(self, piece: _Piece, segment: Segment) -> AlignedSentence:
+        """Its tokens with their places in the whole texts, and what aligns them."""
+        assert piece.seen is not None
+        choice = self.manifest.alignment
+        assert choice is not None, "a translator's manifest has one"
+        source = self._tokenizer.located(piece.sequence.source_ids)
+        target = self._tokenizer.located(piece.sequence.output.best()[0].token_ids)
+        matrices = piece.seen.output.matrices
+        return AlignedSentence(
+            [token.moved(segment.source[0]) for token in source],
+            [token.moved(segment.target[0]) for token in target],
+            aligning(matrices["cross"], choice) if "cross" in matrices else NO_WEIGHTS,
         )
 
     def _joined(
@@ -142,6 +204,25 @@ class Translator:
             target_tokens=target_tokens,
         )
         return alternative, segments
+
+
+ALIGNMENT: Kinds = frozenset({"cross"})
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
+
+
+def _attention(pieces: list[_Piece], sentences: list[AlignedSentence], selection: Selection) -> Attention:
+    matrices, first_source, first_target = [], 0, 0
+    for piece, sentence in zip(pieces, sentences, strict=True):
+        assert piece.seen is not None
+        matrices += selection.of_sentence(piece.seen.output.matrices, first_source, first_target)
+        first_source += len(sentence.source)
+        first_target += len(sentence.target)
+    return Attention.model_construct(
+        source=[ShownToken.of(token) for sentence in sentences for token in sentence.source],
+        target=[ShownToken.of(token) for sentence in sentences for token in sentence.target],
+        prefix=[ShownToken.of(token) for sentence in sentences for token in prefix_of(sentence.target)],
+        matrices=matrices,
+    )
 
 
 def _worst(reasons: list[FinishReason]) -> FinishReason:

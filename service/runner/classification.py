@@ -17,8 +17,8 @@ class ClassificationRunner:
         self._pad = artifact.manifest.special_tokens.pad
         self._session = provider.session(artifact.path("classifier.onnx"))
 
-    def classify(self, sources: list[list[int]]) -> NDArray[np.float32]:
-        """Logits (B, C) of B sources."""
+    def classify(self, sources: list[list[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Logits (B, C) of B sources, and of each of their tokens (B, S, C)."""
         input_ids, lengths = padded(sources, self._pad)
-        (logits,) = self._session.run(["logits"], {"input_ids": input_ids, "lengths": lengths})
-        return cast(NDArray[np.float32], logits)
+        results = self._session.run(["logits", "token_logits"], {"input_ids": input_ids, "lengths": lengths})
+        return cast(tuple[NDArray[np.float32], NDArray[np.float32]], tuple(results))

@@ -62,7 +62,7 @@ def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> No
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 2"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 3"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
         (
             lambda m: m.update(task="classification"),
-            "Value error, classification needs labels, pooling, classifier.onnx",
+            "Value error, classification needs labels, pooling, bias, classifier.onnx",
         ),
         (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs tokenizer.json"),
     ],

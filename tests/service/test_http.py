@@ -250,9 +250,10 @@ async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
         ({"text": "a", "length_penalty": -0.5}, ["length_penalty"], "length_penalty: Input should be greater than or equal to 0, not -0.5"),  # noqa: E501
         ({"text": "a", "length_penalty": 11}, ["length_penalty"], "length_penalty: Input should be less than or equal to 10, not 11"),  # noqa: E501
         ({"text": "a", "timeout_s": 0}, ["timeout_s"], "timeout_s: Input should be greater than 0, not 0"),
-        ({"text": "a", "attention": True}, ["attention"], "attention: is not available in this version; only false is"),
-        ({"text": "a", "attention": {}}, ["attention"], "attention: is not available in this version; only false is"),
-        ({"text": "a", "alignment": True}, ["alignment"], "alignment: is not available in this version; only false is"),
+        ({"text": "a", "attention": "yes"}, ["attention"], "attention: must be true, false or an object that selects kinds, layers, heads and encoding"),  # noqa: E501
+        ({"text": "a", "attention": {"kinds": ["self"]}}, ["attention", "kinds", 0], "attention.kinds.0: Input should be 'cross', 'encoder' or 'decoder'"),  # noqa: E501
+        ({"text": "a", "attention": {"encoding": "hex"}}, ["attention", "encoding"], "attention.encoding: Input should be 'json' or 'base64'"),  # noqa: E501
+        ({"text": "a", "alignment": "yes"}, ["alignment"], "alignment: Input should be a valid boolean"),
     ],
 )  # fmt: skip
 async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list[str], detail: str) -> None:
@@ -264,8 +265,10 @@ async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list
 
 async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
     async with serve() as client:
-        found = problem(await client.post("/classify", json={"text": "a", "evidence": True, "x": 1}), 422)
-    assert found["detail"].startswith("2 fields are not acceptable; the first is evidence: is not available")
+        found = problem(await client.post("/classify", json={"text": "a", "evidence": 1, "x": 1}), 422)
+    assert found["detail"].startswith(
+        "2 fields are not acceptable; the first is evidence: Input should be a valid boolean"
+    )
     assert [error["loc"] for error in found["errors"]] == [["evidence"], ["x"]]
 
 

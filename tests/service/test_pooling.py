@@ -1,11 +1,11 @@
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.pooling import Reading, probabilities, windows
+from service.pooling import Reading, contributions, pooled, probabilities, windows
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))
@@ -27,12 +27,35 @@ def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int)
         return x.mean(0) if pooling == "mean" else x.max(0)
 
     pieces = windows(list(range(23)), limit)
-    readings = [Reading(pool(per_token[piece])) for piece in pieces]
-    expected = np.exp(pool(per_token)) / np.exp(pool(per_token)).sum()
-    found = probabilities(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    readings = [Reading(logits=pool(per_token[piece])) for piece in pieces]
+    found = pooled(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found, pool(per_token), rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+@pytest.mark.parametrize("limit", [1, 4, 7, 100])
+def test_contributions_and_bias_add_up_to_the_logits(pooling: Literal["mean", "max"], limit: int) -> None:
+    per_token = np.random.default_rng(1).standard_normal((23, 3)).astype(np.float32)
+    bias = np.array([0.5, -1.0, 0.25])
+    pieces = windows(list(range(23)), limit)
+    readings = [
+        Reading(
+            True,
+            logits=per_token[piece].mean(0) if pooling == "mean" else per_token[piece].max(0),
+            token_logits=per_token[piece],
+        )
+        for piece in pieces
+    ]
+    parts, winners = contributions(readings, bias, pooling)
+    assert parts.shape == (23, 3)
+    logits = pooled(readings, [len(piece) for piece in pieces], pooling)
+    np.testing.assert_allclose(parts.sum(axis=0) + bias, logits, rtol=1e-5, atol=1e-6)
+    if pooling == "max":
+        assert winners is not None
+        assert winners.tolist() == per_token.argmax(axis=0).tolist()
+        assert np.count_nonzero(parts) == 3
 
 
 def test_probabilities_of_huge_logits_are_finite() -> None:
-    found = probabilities([Reading(np.array([1e4, -1e4, 0], np.float32))], [5], "max")
+    found = probabilities(np.array([1e4, -1e4, 0]))
     np.testing.assert_allclose(found, [1, 0, 0])

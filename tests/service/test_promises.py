@@ -17,10 +17,13 @@ from service.artifact import Artifact, Decoding
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.engine import Engine
 from service.errors import InferenceFailed
+from service.loading import attention_pool
 from service.metrics import EngineMetrics, Metrics
 from service.pool import Pool
 from service.registry import Models
+from service.runner.provider import Provider
 from service.scheduler import Scheduler, Sequence
+from service.settings import Settings
 from service.tokenization import Tokenizer
 from service.translation import Translator
 from tests.service.conftest import Serve
@@ -97,7 +100,9 @@ class Bench:
                 "decoding": Decoding(beam_size=1, length_penalty=1.0),
             }
         )
-        self.models = Models([Translator(manifest, "cpu", tokenizer, Pool([self.engine]))], [])
+        attention = attention_pool(artifact, Provider("cpu", 1), Settings(), self.metrics)
+        translator = Translator(manifest, "cpu", tokenizer, Pool([self.engine]), attention, 1000)
+        self.models = Models([translator], [])
 
     def hold(self) -> None:
         """Stop at the next step."""

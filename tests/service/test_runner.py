@@ -147,6 +147,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
     runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
     rng = np.random.default_rng(3)
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
-    logits = runner.classify(sources)
-    for source, row in zip(sources, logits, strict=True):
+    logits, token_logits = runner.classify(sources)
+    for source, row, tokens in zip(sources, logits, token_logits, strict=True):
         np.testing.assert_allclose(row, classifier.logits(source), rtol=1e-5)
+        np.testing.assert_array_equal(tokens[: len(source)], classifier.weights["token_logits_table"][source])

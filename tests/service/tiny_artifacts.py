@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from service.decoding import Hypothesis
 from tests.service.oracle import EOS, beam_search, finish_reason
@@ -27,7 +27,8 @@ Weights = dict[str, Array]
 
 H, D, E = 3, 8, 24
 N_LAYERS = 2
-WORDS = [*"a the dog cat man horse runs sees rides red old on in beach field".split(), *".,!?"]  # noqa: SIM905
+PUNCTUATION = ".,!?"
+WORDS = [*"a the dog cat man horse runs sees rides red old on in beach field".split(), *PUNCTUATION]  # noqa: SIM905
 SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 PAD, UNK, BOS = range(3)
 assert SPECIAL[EOS] == "</s>"
@@ -96,9 +97,28 @@ class TinyTranslator:
             y = y + attend(y @ w[f"{i}.cross.q"], memory @ w[f"{i}.cross.k"], memory @ w[f"{i}.cross.v"])
         return log_softmax(y[-1] @ w["vocabulary"])
 
+    def matrices(self, source_ids: list[int], read_ids: list[int]) -> dict[str, Array]:
+        """What source and target attended to, by kind: (layers, H, rows, columns)."""
+        w = self.weights
+        x = w["embedding"][source_ids]
+        q, k, v = (x @ w[f"encoder.{part}"] for part in "qkv")
+        memory = x + attend(q, k, v)
+        found: dict[str, list[Array]] = {"encoder": [attention_weights(q, k)], "decoder": [], "cross": []}
+        y = w["embedding"][read_ids] + w["positions_table"][: len(read_ids)]
+        causal = np.tril(np.ones((len(read_ids), len(read_ids)), bool))
+        for i in range(N_LAYERS):
+            q, k, v = (y @ w[f"{i}.self.{part}"] for part in "qkv")
+            found["decoder"].append(attention_weights(q, k, causal))
+            y = y + attend(q, k, v, causal)
+            q, k, v = (z @ w[f"{i}.cross.{part}"] for z, part in ((y, "q"), (memory, "k"), (memory, "v")))
+            found["cross"].append(attention_weights(q, k))
+            y = y + attend(q, k, v)
+        return {kind: np.stack(layers) for kind, layers in found.items()}
+
     def save(self, directory: Path, name: str = "tiny-en-fr", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
         directory.mkdir(parents=True)
+        onnx.save(self.attention(), directory / "attention.onnx")
         onnx.save(self.encoder(), directory / "encoder.onnx")
         onnx.save(self.decoder_step(), directory / "decoder_step.onnx")
         tokenizer(end_of_sequence=True).save(str(directory / "tokenizer.json"))
@@ -110,6 +130,8 @@ class TinyTranslator:
             "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
             "pooling": None,
             "decoding": {"beam_size": 2, "length_penalty": 1.0},
+            "alignment": {"layer": 1, "heads": [0, 2], "next_row": True},
+            "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
         }
         return write_manifest(directory, n_decoder_layers=N_LAYERS, **{**parts, **changes})
@@ -168,14 +190,48 @@ class TinyTranslator:
         graph.outputs("log_probs", log_probs, TensorProto.FLOAT, ["R", "K"])
         return graph.model()
 
+    def attention(self) -> onnx.ModelProto:
+        graph = Graph(self.weights)
+        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
+        graph.inputs("source_lengths", TensorProto.INT64, ["B"])
+        graph.inputs("target_ids", TensorProto.INT64, ["B", "T"])
+        x = graph.node("Gather", "embedding", "input_ids")
+        source = graph.valid("input_ids", "source_lengths")
+        q, k, v = (graph.heads(x, f"encoder.{part}") for part in "qkv")
+        found = {"encoder": [graph.matrix(q, k, source)], "decoder": [], "cross": []}
+        memory = graph.node("Add", x, graph.attention(q, k, v, "source_lengths"))
+        T = graph.node("Gather", graph.node("Shape", "target_ids"), graph.constant(np.array(1)))
+        places = graph.node("Range", graph.constant(np.array(0)), T, graph.constant(np.array(1)))
+        y = graph.node(
+            "Add", graph.node("Gather", "embedding", "target_ids"), graph.node("Gather", "positions_table", places)
+        )
+        causal = graph.node(
+            "GreaterOrEqual", graph.node("Unsqueeze", places, graph.constant(np.array([1]))), places
+        )  # (T, T)
+        for i in range(N_LAYERS):
+            q, k, v = (graph.heads(y, f"{i}.self.{part}") for part in "qkv")
+            found["decoder"].append(graph.matrix(q, k, causal))
+            y = graph.node("Add", y, graph.context(found["decoder"][-1], v))
+            q, k, v = (graph.heads(z, f"{i}.cross.{part}") for z, part in ((y, "q"), (memory, "k"), (memory, "v")))
+            found["cross"].append(graph.matrix(q, k, source))
+            y = graph.node("Add", y, graph.context(found["cross"][-1], v))
+        for kind, layers in found.items():
+            rows, columns = {"encoder": "SS", "decoder": "TT", "cross": "TS"}[kind]
+            stacked = graph.node(
+                "Concat", *(graph.node("Unsqueeze", m, graph.constant(np.array([1]))) for m in layers), axis=1
+            )
+            graph.outputs(kind, stacked, TensorProto.FLOAT, ["B", len(layers), H, rows, columns])
+        return graph.model()
+
 
 class TinyClassifier:
-    """A bag of words: per-token logits, pooled."""
+    """A bag of words: per-token logits, pooled. Its attention, of which nothing depends, is that of an encoder."""
 
     def __init__(self, seed: int, pooling: str) -> None:
-        self.weights: Weights = {
-            "token_logits_table": np.random.default_rng(seed).standard_normal((V, C)).astype(np.float32)
-        }
+        rng = np.random.default_rng(seed)
+        self.weights: Weights = {"token_logits_table": rng.standard_normal((V, C)).astype(np.float32)}
+        self.weights["embedding"] = rng.standard_normal((V, E)).astype(np.float32)
+        self.weights |= {f"encoder.{part}": rng.standard_normal((E, E)).astype(np.float32) / 5 for part in "qk"}
         self.pooling = pooling
 
     def logits(self, token_ids: list[int]) -> Array:
@@ -188,6 +244,7 @@ class TinyClassifier:
         """Write the artifact; `changes` replace parts of its manifest."""
         directory.mkdir(parents=True)
         onnx.save(self.classifier(), directory / "classifier.onnx")
+        onnx.save(self.attention(), directory / "attention.onnx")
         tokenizer(end_of_sequence=False).save(str(directory / "tokenizer.json"))
         parts = {
             "name": name,
@@ -197,9 +254,27 @@ class TinyClassifier:
             "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
             "pooling": self.pooling,
             "decoding": None,
+            "alignment": None,
+            "bias": [0.25, -0.5, 0.125],
             "evaluation": {"tiny-test": {"accuracy": 0.5}},
         }
         return write_manifest(directory, n_decoder_layers=0, **{**parts, **changes})
+
+    def matrix(self, token_ids: list[int]) -> Array:
+        """What the tokens of a window attended to: (1, H, S, S)."""
+        x = self.weights["embedding"][token_ids]
+        return attention_weights(x @ self.weights["encoder.q"], x @ self.weights["encoder.k"])[None]
+
+    def attention(self) -> onnx.ModelProto:
+        graph = Graph(self.weights)
+        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
+        graph.inputs("lengths", TensorProto.INT64, ["B"])
+        x = graph.node("Gather", "embedding", "input_ids")
+        q, k = (graph.heads(x, f"encoder.{part}") for part in "qk")
+        matrix = graph.matrix(q, k, graph.valid("input_ids", "lengths"))
+        stacked = graph.node("Unsqueeze", matrix, graph.constant(np.array([1])))
+        graph.outputs("encoder", stacked, TensorProto.FLOAT, ["B", 1, H, "S", "S"])
+        return graph.model()
 
     def classifier(self) -> onnx.ModelProto:
         graph = Graph(self.weights)
@@ -272,6 +347,24 @@ class Graph:
         merged = self.node("Transpose", heads, perm=[0, 2, 1, 3])
         return self.node("Reshape", merged, self.constant(np.array([0, 0, E])))
 
+    def valid(self, ids: str, lengths: str) -> str:
+        """(B, 1, 1, S), true where there is a token."""
+        S = self.node("Gather", self.node("Shape", ids), self.constant(np.array(1)))
+        places = self.node("Range", self.constant(np.array(0)), S, self.constant(np.array(1)))
+        return self.node("Less", places, self.node("Unsqueeze", lengths, self.constant(np.array([1, 2, 3]))))
+
+    def matrix(self, query: str, key: str, mask: str) -> str:
+        """(B, H, T, S): what queries (B, H, T, D) attend to among keys (B, H, S, D)."""
+        scores = self.node("MatMul", query, self.node("Transpose", key, perm=[0, 1, 3, 2]))
+        scaled = self.node("Div", scores, self.constant(np.array(np.sqrt(D), np.float32)))
+        low = self.constant(np.array(-np.inf, np.float32))
+        return self.node("Softmax", self.node("Where", mask, scaled, low), axis=-1)
+
+    def context(self, matrix: str, value: str) -> str:
+        """(B, T, E) of a matrix (B, H, T, S) and values (B, H, S, D)."""
+        merged = self.node("Transpose", self.node("MatMul", matrix, value), perm=[0, 2, 1, 3])
+        return self.node("Reshape", merged, self.constant(np.array([0, 0, E])))
+
     def model(self) -> onnx.ModelProto:
         graph = helper.make_graph(self._nodes, "tiny", self._inputs, self._outputs, list(self._initializers.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
@@ -281,12 +374,19 @@ class Graph:
 
 def attend(q: Array, k: Array, v: Array, mask: NDArray[np.bool_] | None = None) -> Array:
     """Soft attention with H heads, merged: (T, E) over (S, E)."""
-    split = [x.reshape(len(x), H, D).transpose(1, 0, 2) for x in (q, k, v)]
-    scores = split[0] @ split[1].transpose(0, 2, 1) / np.sqrt(D)  # (H, T, S)
+    context = attention_weights(q, k, mask) @ v.reshape(len(v), H, D).transpose(1, 0, 2)  # (H, T, D)
+    merged: Array = context.transpose(1, 0, 2).reshape(len(q), E)
+    return merged
+
+
+def attention_weights(q: Array, k: Array, mask: NDArray[np.bool_] | None = None) -> Array:
+    """(H, T, S)."""
+    query, key = (x.reshape(len(x), H, D).transpose(1, 0, 2) for x in (q, k))
+    scores = query @ key.transpose(0, 2, 1) / np.sqrt(D)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf)
-    context: Array = np.exp(log_softmax(scores)) @ split[2]  # (H, T, D)
-    return context.transpose(1, 0, 2).reshape(len(q), E)
+    weights: Array = np.exp(log_softmax(scores))
+    return weights
 
 
 def log_softmax(x: Array) -> Array:
@@ -296,10 +396,18 @@ def log_softmax(x: Array) -> Array:
 
 
 def tokenizer(end_of_sequence: bool) -> Tokenizer:
-    """One token per word or punctuation mark."""
-    tokens = {token: i for i, token in enumerate([*SPECIAL, *WORDS])}
-    result = Tokenizer(models.WordLevel(tokens, unk_token="<unk>"))
-    result.pre_tokenizer = pre_tokenizers.Whitespace()
+    """One token per word with the space before it, or punctuation mark without; byte-level, as the real ones are."""
+    words = [word if word in PUNCTUATION else f"Ġ{word}" for word in WORDS]
+    result = Tokenizer(models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, unk_token="<unk>"))
+    unspaced = [normalizers.Replace(f" {mark}", mark) for mark in PUNCTUATION]
+    result.normalizer = normalizers.Sequence([normalizers.Prepend(" "), *unspaced])
+    result.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r" ?[^\s.,!?]+|[.,!?]|\s"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    result.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
     result.add_special_tokens(SPECIAL)
     if end_of_sequence:
         result.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS)])
@@ -318,7 +426,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 2,
+        "format_version": 3,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,

@@ -1,0 +1,127 @@
+"""The part of the proof that is of attention.onnx: its matrices are those that PyTorch computes of each sequence alone.
+
+Legend: B batch, S source, T target, H heads, L layers.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import torch
+from numpy.typing import NDArray
+
+from export.examination import Examination
+from export.padding import pad
+from model.matrices import classification_matrices, translation_matrices
+from model.transformer import Transformer, TransformerClassifier
+
+Array = NDArray[Any]
+
+Places = tuple[int, int]
+"""How many rows and columns of a padded matrix are of tokens."""
+
+FEWEST_TOKENS = 2
+"""Of a sequence that is run alone. ONNX Runtime multiplies a single row by another kernel than several, whose sums end
+in other bits."""
+
+ROW_TOLERANCE = 1e-5
+"""How far the sum of a row may be from 1."""
+ALONE_TOLERANCE = 1e-6
+"""How far a weight may be from what it is without neighbours."""
+
+
+def prove_translation_attention(
+    examination: Examination,
+    session: ort.InferenceSession,
+    model: Transformer,
+    sources: Sequence[list[int]],
+    targets: Sequence[list[int]],
+    padding: int,
+) -> None:
+    """Every matrix of sources and of what their decoder reads, `targets`, with `padding` after the shorter ones."""
+    together = run_translation(session, sources, targets, padding)
+    alone = [
+        run_translation(session, [source], [target], padding) for source, target in zip(sources, targets, strict=True)
+    ]
+    expected = [
+        translation_matrices(model, torch.tensor([source]), torch.tensor([len(source)]), torch.tensor([target]))
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    S, T = [len(source) for source in sources], [len(target) for target in targets]
+    places = {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}
+    for kind, (rows, columns) in places.items():
+        examine(
+            examination,
+            f"{kind} attention",
+            together[kind],
+            list(zip(rows, columns, strict=True)),
+            [outputs[kind][0] for outputs in alone],
+            [getattr(matrices, kind)[0].numpy() for matrices in expected],
+        )
+    future = np.triu(np.ones(together["decoder"].shape[-2:], dtype=bool), 1)
+    examination.zero("decoder attention to the future", [together["decoder"][..., future]])
+
+
+def prove_classifier_attention(
+    examination: Examination,
+    session: ort.InferenceSession,
+    model: TransformerClassifier,
+    sequences: Sequence[list[int]],
+    padding: int,
+) -> None:
+    """Every matrix of sequences, with `padding` after the shorter ones."""
+    together = run_classifier(session, sequences, padding)
+    alone = [run_classifier(session, [sequence], padding)[0] for sequence in sequences]
+    expected = [
+        classification_matrices(model, torch.tensor([sequence]), torch.tensor([len(sequence)]))[0].numpy()
+        for sequence in sequences
+    ]
+    examine(examination, "attention", together, [(len(s), len(s)) for s in sequences], alone, expected)
+
+
+def examine(
+    examination: Examination,
+    what: str,
+    together: Array,
+    places: Sequence[Places],
+    alone: Iterable[Array],
+    expected: Sequence[Array],
+) -> None:
+    """One kind of matrices.
+
+    Args:
+        together: of a padded batch, (B, L, H, rows, columns).
+        places: of each sequence.
+        alone: the same graph's of each sequence alone, (L, H, rows, columns), perhaps padded.
+        expected: PyTorch's.
+    """
+    actual = [matrices[..., :rows, :columns] for matrices, (rows, columns) in zip(together, places, strict=True)]
+    examination.close(what, actual, expected)
+    sums = np.concatenate([matrices.sum(axis=-1).ravel() for matrices in actual])
+    examination.within(f"{what}: a row's sum is off by", float(np.abs(sums - 1).max()), ROW_TOLERANCE)
+    padding = [matrices[..., :rows, columns:] for matrices, (rows, columns) in zip(together, places, strict=True)]
+    examination.zero(f"{what} to padding", padding)
+    differences = [
+        np.abs(matrices - by_itself[..., :rows, :columns]).max()
+        for matrices, by_itself, (rows, columns) in zip(actual, alone, places, strict=True)
+    ]
+    examination.within(f"{what}: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
+
+
+def run_translation(
+    session: ort.InferenceSession, sources: Sequence[list[int]], targets: Sequence[list[int]], padding: int
+) -> dict[str, Array]:
+    """The matrices of a padded batch by kind."""
+    source_ids, source_lengths = pad(sources, padding, FEWEST_TOKENS)
+    target_ids, _ = pad(targets, padding, FEWEST_TOKENS)
+    feeds = {"input_ids": source_ids, "source_lengths": source_lengths, "target_ids": target_ids}
+    kinds = [output.name for output in session.get_outputs()]
+    return dict(zip(kinds, session.run(None, feeds), strict=True))
+
+
+def run_classifier(session: ort.InferenceSession, sequences: Sequence[list[int]], padding: int) -> Array:
+    """The matrices (B, L, H, S, S) of a padded batch."""
+    ids, lengths = pad(sequences, padding, FEWEST_TOKENS)
+    matrices: Array = session.run(None, {"input_ids": ids, "lengths": lengths})[0]
+    return matrices

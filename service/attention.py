@@ -1,0 +1,160 @@
+"""What was attended to: one more forward pass over a finished answer, asked for by those who want to see it.
+
+Decoding keeps no matrices. A pass of its own through the same weights, source and target at once, gives them all; it
+has its own queue, so that decoding never waits for it.
+"""
+
+import base64
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Manifest
+from service.errors import NotAcceptable
+from service.scheduler import Sequence
+from service.schemas import AttentionMatrix, AttentionSelection, Kind
+from service.tokens import Token
+
+Kinds = frozenset[Kind]
+Matrices = dict[Kind, NDArray[np.float32]]
+"""By kind: (layers, heads, rows, columns)."""
+
+ROWS: dict[Kind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
+COLUMNS: dict[Kind, Literal["source", "prefix"]] = {"encoder": "source", "decoder": "prefix", "cross": "source"}
+
+
+@dataclass
+class Seen:
+    """What is asked of one pass, and its matrices."""
+
+    read_ids: list[int]
+    """What the decoder reads, from <s> on; empty for a classifier."""
+    kinds: Kinds
+    matrices: Matrices = field(default_factory=dict)
+
+
+class Attending(Protocol):
+    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: Kinds) -> list[Matrices]:
+        """What each source and target attended to, without padding."""
+
+
+class AttentionPass:
+    """The computation of an attention engine: a sequence is finished as soon as it is read."""
+
+    def __init__(self, runner: Attending, manifest: Manifest) -> None:
+        self._runner = runner
+        tokens = manifest.special_tokens
+        self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
+
+    def warm_up(self) -> None:
+        self._runner.attend(*self._probe, frozenset({"encoder"}))
+
+    def prefill(self, _first_place: int, sequences: list[Sequence[Seen]]) -> None:
+        sources = [sequence.source_ids for sequence in sequences]
+        targets = [sequence.output.read_ids for sequence in sequences]
+        kinds: Kinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
+        for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
+            sequence.output.matrices = {kind: found[kind] for kind in sequence.output.kinds}
+            sequence.finished = True
+
+    def step(self, _running: list[Sequence[Seen]]) -> int:
+        raise AssertionError("an attention pass has no steps: prefill finishes its sequences")
+
+    def move(self, _source_place: int, _target_place: int) -> None:
+        """Nothing is kept in places."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which matrices a request wants, checked against its model."""
+
+    kinds: tuple[Kind, ...]
+    layers: dict[Kind, list[int]]
+    heads: list[int] | Literal["mean"]
+    encoding: Literal["json", "base64"]
+
+    @classmethod
+    def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
+        """Raises NotAcceptable: the model has no such kind, layer or head."""
+        dimensions = manifest.dimensions
+        depth: dict[Kind, int] = {"encoder": dimensions.n_encoder_layers}
+        if manifest.task == "translation":
+            depth |= {"cross": dimensions.n_decoder_layers, "decoder": dimensions.n_decoder_layers}
+        kinds = asked.kinds or sorted(depth)
+        for kind in kinds:
+            if kind not in depth:
+                raise NotAcceptable(f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}")
+        layers = {kind: _chosen("layer", asked.layers, depth[kind], f"{kind} attention") for kind in kinds}
+        heads = asked.heads
+        if heads != "mean":
+            heads = _chosen("head", heads, dimensions.n_heads, "its attention")
+        return cls(tuple(dict.fromkeys(kinds)), layers, heads, asked.encoding)
+
+    def n_weights(self, n_source: int, n_target: int) -> int:
+        """How many numbers the matrices of one sentence have."""
+        sizes = {"source": n_source, "target": n_target, "prefix": n_target}
+        n_heads = 1 if self.heads == "mean" else len(self.heads)
+        return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
+
+    def of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
+        """The matrices of one sentence.
+
+        Args:
+            first_source, first_target: where its tokens begin among those of the text.
+        """
+        first = {"source": first_source, "target": first_target, "prefix": first_target}
+        selected = []
+        for kind in self.kinds:
+            found = matrices[kind]
+            heads: list[int | Literal["mean"]] = ["mean"] if self.heads == "mean" else [*self.heads]
+            for layer, head in product(self.layers[kind], heads):
+                weights = found[layer].mean(axis=0) if head == "mean" else found[layer, head]
+                selected.append(
+                    AttentionMatrix.model_construct(  # thousands of our own numbers need no check
+                        kind=kind,
+                        layer=layer,
+                        head=head,
+                        rows=ROWS[kind],
+                        columns=COLUMNS[kind],
+                        first_row=first[ROWS[kind]],
+                        first_column=first[COLUMNS[kind]],
+                        shape=weights.shape,
+                        weights=self._encoded(weights),
+                    )
+                )
+        return selected
+
+    def _encoded(self, weights: NDArray[np.float32]) -> list[list[float]] | str:
+        if self.encoding == "base64":
+            return base64.b64encode(weights.astype("<f4").tobytes()).decode()
+        # Seven decimals are as exact as the weights, and half as long as their binary fractions written out.
+        rounded: list[list[float]] = np.round(weights.astype(np.float64), 7).tolist()
+        return rounded
+
+
+def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
+    if asked == "all":
+        return list(range(count))
+    if asked == "last":
+        return [count - 1]
+    for number in asked:
+        if number >= count:
+            raise NotAcceptable(f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on")
+    return list(dict.fromkeys(asked))
+
+
+def refuse_beyond(limit: int, n_weights: int) -> None:
+    """Raises NotAcceptable: these are more numbers than one answer may have."""
+    if n_weights > limit:
+        raise NotAcceptable(
+            f"attention: the matrices asked for have {n_weights:,} numbers, the limit is {limit:,}; select fewer by "
+            'kinds, layers and heads ("heads": "mean"), or send shorter texts'
+        )
+
+
+def prefix_of(target: list[Token]) -> list[Token]:
+    """What the decoder had read when it wrote each of a sentence's target tokens."""
+    return [Token("<s>", target[0].start, target[0].start), *target[:-1]]

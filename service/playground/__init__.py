@@ -1,0 +1,66 @@
+"""The playground: one page at / that shows what the service does. Its files lie beside this one.
+
+The page is served under a content security policy that lets it load and reach nothing but this service.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+
+FOLDER = Path(__file__).parent
+
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    # Kept, but asked for again each time: after an update no page is made of two versions.
+    "Cache-Control": "no-cache",
+}
+
+
+@dataclass(frozen=True)
+class _File:
+    content: bytes
+    media_type: str
+    etag: str
+
+    @classmethod
+    def read(cls, path: Path) -> "_File":
+        content = path.read_bytes()
+        return cls(content, MEDIA_TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+    def response(self, request: Request) -> Response:
+        headers = HEADERS | {"ETag": self.etag}
+        if self.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def playground_routes() -> APIRouter:
+    """The page and its files, read once."""
+    files = {path.name: _File.read(path) for path in sorted(FOLDER.iterdir()) if path.suffix in MEDIA_TYPES}
+    page = files.pop("index.html")
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    async def index(request: Request) -> Response:
+        return page.response(request)
+
+    @router.api_route("/playground/{name}", methods=["GET", "HEAD"])
+    async def file(name: str, request: Request) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        return files[name].response(request)
+
+    return router

@@ -1,0 +1,110 @@
+/** Requests to the service that this page came from. Addresses are relative, so that it may live under a path. */
+
+/**
+ * @typedef {import("./types.js").Timing} Timing
+ */
+
+/** The service said no, and why (RFC 9457). */
+export class Problem extends Error {
+  /**
+   * @param {number} status
+   * @param {string} detail
+   * @param {string[]} fields   What was not acceptable.
+   * @param {number} retryAfter Seconds.
+   */
+  constructor(status, detail, fields, retryAfter) {
+    super(detail);
+    this.status = status;
+    this.fields = fields;
+    this.retryAfter = retryAfter;
+  }
+
+  /** @param {Response} response */
+  static async of(response) {
+    const body = await response.json().catch(() => ({}));
+    const detail = body.detail ?? `the service answered ${response.status} ${response.statusText}`.trim();
+    const named = /^(\w+): /.exec(detail);
+    const fields = [...(body.errors ?? []).map((error) => String(error.loc[0])), ...(named ? [named[1]] : [])];
+    return new Problem(response.status, detail, fields, Number(response.headers.get("retry-after")) || 1);
+  }
+
+  get busy() {
+    return this.status === 503 || this.status === 429;
+  }
+
+  get wantsKey() {
+    return this.status === 401 || this.status === 403;
+  }
+}
+
+/** Nobody answered. */
+export class Unreachable extends Error {
+  constructor() {
+    super("attend cannot be reached");
+  }
+}
+
+let key = sessionStorage.getItem("attend-key") ?? "";
+
+/** @param {string} value  The key for a service that asks for one; kept until the browser's tab is closed. */
+export function useKey(value) {
+  key = value;
+  sessionStorage.setItem("attend-key", value);
+}
+
+export function hasKey() {
+  return key !== "";
+}
+
+/** @param {string} path */
+export function addressOf(path) {
+  return new URL(path, document.baseURI.split("#")[0]).href;
+}
+
+/** @returns {Promise<import("./types.js").Model[]>} */
+export async function models() {
+  const response = await reach("models", {});
+  return (await bodyOf(response)).models;
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ * @param {AbortSignal} signal
+ * @returns {Promise<{answer: any, timing: Timing}>}
+ */
+export async function post(path, body, signal) {
+  const began = performance.now();
+  const headers = { "content-type": "application/json" };
+  const response = await reach(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  const answer = await bodyOf(response);
+  return { answer, timing: { roundTrip: performance.now() - began, parts: serverTiming(response) } };
+}
+
+/** @param {string} path @param {RequestInit} init */
+async function reach(path, init) {
+  const authorization = key ? { authorization: `Bearer ${key}` } : {};
+  const response = await connected(fetch(addressOf(path), { ...init, headers: { ...init.headers, ...authorization } }));
+  if (!response.ok) throw await Problem.of(response);
+  return response;
+}
+
+/** @param {Response} response */
+function bodyOf(response) {
+  return connected(response.json());
+}
+
+/** A promise of the network, whose failures are all one to the user. */
+async function connected(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Unreachable();
+  }
+}
+
+/** @param {Response} response @returns {import("./types.js").Part[]} */
+function serverTiming(response) {
+  const header = response.headers.get("server-timing") ?? "";
+  return [...header.matchAll(/([\w-]+);dur=([\d.]+)/g)].map(([, name, ms]) => ({ name, ms: Number(ms) }));
+}

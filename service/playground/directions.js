@@ -1,0 +1,51 @@
+/** What can be translated into what, by which model. */
+
+/**
+ * @typedef {import("./types.js").Model} Model
+ * @typedef {{model: Model, source: string, target: string, name: string}} Choice
+ */
+
+const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
+
+/** @param {string} code */
+export function nameOf(code) {
+  try {
+    return NAMES.of(code);
+  } catch {
+    return code;
+  }
+}
+
+/**
+ * One for each direction of each model, with the model's name where several could do it.
+ *
+ * @param {Model[]} models
+ * @returns {Choice[]}
+ */
+export function choices(models) {
+  const all = models.flatMap((model) => model.directions.map(({ source, target }) => ({ model, source, target })));
+  return all.map((choice) => {
+    const alike = all.filter(({ source, target }) => source === choice.source && target === choice.target);
+    const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;
+    return { ...choice, name: alike.length > 1 ? `${name} (${choice.model.name})` : name };
+  });
+}
+
+/**
+ * The one that a page's state names, or the first.
+ *
+ * @param {Choice[]} all
+ * @param {URLSearchParams} state
+ */
+export function choiceOf(all, state) {
+  const fits = ["source", "target"].reduce((left, key) => left.filter((choice) => choice[key] === state.get(key)), all);
+  return fits.find(({ model }) => model.name === state.get("model")) ?? fits[0] ?? all[0];
+}
+
+/**
+ * @param {Choice[]} all
+ * @param {Choice} choice
+ */
+export function opposite(all, { source, target }) {
+  return all.find((other) => other.source === target && other.target === source);
+}

@@ -1,0 +1,40 @@
+/** Texts to begin with, where there is none yet. */
+
+import { element } from "./dom.js";
+
+/** By source language. */
+export const TO_TRANSLATE = {
+  en: [
+    "A little girl in a red dress is feeding the ducks by the lake.",
+    "I don't know where the station is. Can you help me?",
+    "She has been working here for three years, and she still likes it.",
+    "Two dogs play in the snow.\nTheir owner is drinking a cup of coffee.",
+  ],
+  fr: [
+    "Une petite fille en robe rouge donne à manger aux canards.",
+    "Je ne sais pas où est la gare. Pouvez-vous m'aider ?",
+    "Elle travaille ici depuis trois ans, et cela lui plaît toujours.",
+    "Deux chiens jouent dans la neige.\nLeur maître boit un café.",
+  ],
+};
+
+export const TO_CLASSIFY = [
+  "A wonderful film, funny and moving from start to finish.",
+  "Boring, badly acted and far too long. Avoid it.",
+  "The story is weak, but the music is beautiful and I loved the ending.",
+  "Not bad at all.",
+];
+
+/**
+ * @param {HTMLElement} box
+ * @param {string[]} texts
+ * @param {string} language
+ * @param {(text: string) => void} choose
+ */
+export function showExamples(box, texts, language, choose) {
+  const buttons = texts.map((text) =>
+    element("li", {}, element("button", { className: "example", lang: language, onclick: () => choose(text) }, text)),
+  );
+  const title = element("h3", {}, texts.length > 0 ? "Try one of these" : "");
+  box.replaceChildren(title, element("ul", {}, ...buttons));
+}

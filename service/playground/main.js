@@ -1,0 +1,59 @@
+/** The page's beginning: what serves here, which task is open, and its state in the address. */
+
+import { models } from "./api.js";
+import { ClassifyView } from "./classify.js";
+import { readHash, writeHash } from "./hash.js";
+import { Notice } from "./notice.js";
+import { tabbed } from "./tabs.js";
+import { TranslateView } from "./translate.js";
+
+const VIEWS = { translate: TranslateView, classify: ClassifyView };
+const TASKS = { translate: "translation", classify: "classification" };
+
+async function start() {
+  const notice = new Notice(document.getElementById("start-notice"), start);
+  try {
+    const all = await models();
+    notice.hide();
+    removeEventListener("online", start);
+    open(all);
+  } catch (error) {
+    notice.show(error);
+    addEventListener("online", start);
+  }
+}
+
+/** @param {import("./types.js").Model[]} all */
+function open(all) {
+  const views = {};
+  let current = "";
+  let restoring = false;
+  const keep = () => {
+    if (!restoring) writeHash(current, views[current].state);
+  };
+  for (const [name, View] of Object.entries(VIEWS)) {
+    const able = all.filter((model) => model.task === TASKS[name]);
+    const tab = document.getElementById(`tab-${name}`);
+    tab.hidden = able.length === 0;
+    if (able.length > 0) views[name] = new View(document.getElementById(name), able, keep);
+  }
+  const tabs = Object.keys(views).map((name) => document.getElementById(`tab-${name}`));
+  const choose = tabbed(tabs, (name) => {
+    current = name;
+    keep();
+  });
+  const restore = () => {
+    const { view, state } = readHash();
+    const name = view in views ? view : Object.keys(views)[0];
+    restoring = true;
+    views[name].restore(state);
+    choose(name);
+    restoring = false;
+  };
+  restoring = true;
+  for (const view of Object.values(views)) view.restore(new URLSearchParams());
+  restore();
+  addEventListener("hashchange", restore);
+}
+
+start();

@@ -1,0 +1,99 @@
+/** Texts cut by spans. The service counts characters as Unicode code points, JavaScript strings as UTF-16 units. */
+
+/**
+ * @typedef {import("./types.js").Token} Token
+ * @typedef {{start: number, end: number, tokens: number[]}} Piece
+ *   A part of a text in UTF-16 units, and the tokens that it stands for: none for what is between them, several
+ *   where a character is made of several tokens.
+ */
+
+/**
+ * From code points to UTF-16 units.
+ *
+ * @param {string} text
+ * @returns {(position: number) => number}
+ */
+export function unitsOf(text) {
+  if (!/[\ud800-\udfff]/.test(text)) return (position) => position;
+  const units = [0];
+  for (const character of text) units.push(units.at(-1) + character.length);
+  return (position) => units[Math.min(position, units.length - 1)];
+}
+
+/**
+ * A whole text in pieces, in order; tokens that cover nothing are left out.
+ *
+ * @param {string} text
+ * @param {Token[]} tokens
+ * @returns {Piece[]}
+ */
+export function cut(text, tokens) {
+  const units = unitsOf(text);
+  /** @type {Piece[]} */
+  const pieces = [];
+  let position = 0;
+  tokens.forEach(({ span }, i) => {
+    const [start, end] = span.map(units);
+    if (start >= end) return;
+    if (start < position) {
+      const last = pieces.at(-1);
+      last.tokens.push(i);
+      position = last.end = Math.max(last.end, end);
+      return;
+    }
+    if (start > position) pieces.push({ start: position, end: start, tokens: [] });
+    pieces.push({ start, end, tokens: [i] });
+    position = end;
+  });
+  if (position < text.length) pieces.push({ start: position, end: text.length, tokens: [] });
+  return pieces;
+}
+
+/**
+ * Pieces of a text for the text it was changed into: those before and after the change stay, with their tokens.
+ *
+ * @param {string} before
+ * @param {string} after
+ * @param {Piece[]} pieces
+ * @returns {Piece[]}
+ */
+export function carried(before, after, pieces) {
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
+  const shift = after.length - before.length;
+  const kept = pieces.filter((piece) => piece.tokens.length > 0);
+  const ahead = kept.filter((piece) => piece.end <= head);
+  const behind = kept.filter((piece) => piece.end > head && piece.start >= before.length - tail);
+  const moved = behind.map(({ start, end, tokens }) => ({ start: start + shift, end: end + shift, tokens }));
+  return filled([...ahead, ...moved], after.length);
+}
+
+/**
+ * The same pieces with those between them.
+ *
+ * @param {Piece[]} pieces
+ * @param {number} length
+ */
+function filled(pieces, length) {
+  const all = [];
+  let position = 0;
+  for (const piece of [...pieces, { start: length, end: length, tokens: [] }]) {
+    if (piece.start > position) all.push({ start: position, end: piece.start, tokens: [] });
+    if (piece.end > piece.start) all.push(piece);
+    position = piece.end;
+  }
+  return all;
+}
+
+/**
+ * How a token is written where it stands alone: a part of a word has a dot before it.
+ *
+ * @param {Token} token
+ */
+export function label({ token }) {
+  if (token.startsWith("▁")) return token.slice(1) || "␣";
+  return /^[\p{L}\p{N}]/u.test(token) ? `·${token}` : token;
+}

@@ -1,0 +1,154 @@
+/** What both tasks of the page have in common: a text that is written, the answer that follows it, what may go wrong. */
+
+import { AttentionPanel } from "./attention.js";
+import { CurlPanel } from "./curl.js";
+import { announce, parts } from "./dom.js";
+import { Editor } from "./editor.js";
+import { showExamples } from "./examples.js";
+import { Notice } from "./notice.js";
+import { Question } from "./question.js";
+import { unitsOf } from "./spans.js";
+import { showTiming } from "./timing.js";
+
+const ANNOUNCE_AFTER_MS = 1000;
+
+/**
+ * @typedef {object} Plan  What is different from task to task.
+ * @property {string} path
+ * @property {(text: string) => Record<string, unknown>} body
+ * @property {string} optional  A field of it that the answer can be shown without.
+ * @property {(answer: any) => {attention?: import("./types.js").Attention, summary: string}} show
+ *   Shows an answer, and returns what else is in it.
+ * @property {() => void} clear  Shows nothing.
+ * @property {(word: number | null, spoken: boolean) => void} pointed  At a word of the text.
+ * @property {(cell: import("./attention.js").Cell | null) => void} lit  A cell of an attention matrix is pointed at.
+ * @property {() => void} changed  There is a new state to keep.
+ */
+
+export class Task {
+  #plan;
+  #result;
+  #notice;
+  #question;
+  #curl;
+  #examples = [];
+
+  /**
+   * @param {HTMLElement} root
+   * @param {HTMLElement} result  What is stale when an answer fails to come.
+   * @param {Plan} plan
+   */
+  constructor(root, result, plan) {
+    this.#plan = plan;
+    this.#result = result;
+    this.parts = parts(root);
+    this.#question = new Question(plan.path, {
+      answered: (answer, timing, refused) => this.#show(answer, timing, refused),
+      failed: (error) => this.#fail(error),
+      waiting: (seconds) => this.#notice.busy(seconds),
+    });
+    this.#notice = new Notice(this.parts.notice, () => this.#question.retry());
+    this.editor = new Editor(this.parts.editor, { changed: () => this.ask(), pointed: plan.pointed });
+    this.attention = new AttentionPanel(this.parts.attention, {
+      wanted: () => this.ask({ now: true }),
+      pointed: plan.lit,
+      changed: () => {
+        this.#showCommand();
+        plan.changed();
+      },
+    });
+    this.#curl = new CurlPanel(this.parts.curl);
+    this.parts.clear.addEventListener("click", () => this.write(""));
+  }
+
+  /** @param {import("./types.js").Model} model @param {string[]} examples @param {string} language */
+  use(model, examples, language, attention = "") {
+    this.#examples = examples;
+    this.attention.use(model, attention);
+    showExamples(this.parts.examples, examples, language, (text) => this.write(text));
+    const where = model.provider === "cuda" ? "a GPU" : "the CPU";
+    this.parts.about.textContent = `${model.name} in ${model.precision} on ${where}. Texts go to this service and nowhere else.`;
+  }
+
+  /** @param {string} text */
+  write(text) {
+    this.editor.text = text;
+    this.editor.focus();
+    this.ask({ now: true });
+  }
+
+  /** @param {{now?: boolean}} [options] */
+  ask(options) {
+    const { text } = this.editor;
+    this.parts.count.textContent = counted(text);
+    this.parts.clear.hidden = text === "";
+    this.#showCommand();
+    if (text.trim() === "") {
+      this.#question.cancel();
+      this.#clear();
+    } else {
+      this.#result.classList.add("pending");
+      this.#question.ask(this.#body(text), [this.#plan.optional, "attention"], options);
+    }
+  }
+
+  #body(text) {
+    return { ...this.#plan.body(text), ...this.attention.request(text) };
+  }
+
+  #showCommand() {
+    const { text } = this.editor;
+    this.#curl.show(this.#plan.path, this.#body(text.trim() === "" ? (this.#examples[0] ?? "") : text));
+  }
+
+  #clear() {
+    this.#settle(false);
+    this.#result.hidden = true;
+    this.parts.examples.hidden = false;
+    this.editor.show([]);
+    this.attention.show(undefined);
+    showTiming(this.parts.timing, null);
+    this.#plan.clear();
+    this.#plan.changed();
+  }
+
+  #show(answer, timing, refused) {
+    this.#settle(false);
+    this.#result.hidden = false;
+    this.parts.examples.hidden = true;
+    const { attention, summary } = this.#plan.show(answer);
+    this.attention.show(attention, refused.get("attention"));
+    showTiming(this.parts.timing, timing);
+    announce(summary, ANNOUNCE_AFTER_MS);
+    this.#plan.changed();
+  }
+
+  #fail(error) {
+    this.#settle(!this.#result.hidden);
+    this.#notice.show(error);
+  }
+
+  /** @param {boolean} stale  What is shown belongs to an earlier text. */
+  #settle(stale) {
+    this.#notice.hide();
+    this.parts.stale.hidden = !stale;
+    this.#result.classList.toggle("stale", stale);
+    this.#result.classList.remove("pending");
+  }
+}
+
+/**
+ * The words that a token covers.
+ *
+ * @param {import("./wordline.js").WordLine} line
+ * @param {import("./types.js").Token} token
+ */
+export function wordsUnder(line, { span }) {
+  const [start, end] = span.map(unitsOf(line.text));
+  return line.within(start, end);
+}
+
+function counted(text) {
+  const count = [...text].length;
+  return count === 0 ? "" : `${count.toLocaleString("en")} ${count === 1 ? "character" : "characters"}`;
+}

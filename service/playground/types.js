@@ -1,0 +1,54 @@
+/**
+ * What comes over HTTP, for the readers of this code and their editors; see /docs of a running service.
+ *
+ * @typedef {[number, number]} Range  Start and end in characters (Unicode code points).
+ * @typedef {{token: string, span: Range}} Token
+ * @typedef {{source: Token[], target: Token[], pairs: string}} Links
+ * @typedef {Links & {words: Links}} Alignment
+ *
+ * @typedef {"cross" | "encoder" | "decoder"} Kind
+ * @typedef {object} Matrix
+ * @property {Kind} kind
+ * @property {number} layer
+ * @property {number} head
+ * @property {"source" | "target"} rows     The list of tokens that its rows belong to.
+ * @property {"source" | "prefix"} columns
+ * @property {number} first_row             Place of the first row's token in that list.
+ * @property {number} first_column
+ * @property {[number, number]} shape
+ * @property {string} weights               Base64 of little-endian float32, row after row.
+ *
+ * @typedef {{source: Token[], target?: Token[], prefix?: Token[], matrices: Matrix[]}} Attention
+ *
+ * @typedef {object} Evidence
+ * @property {"mean" | "max"} pooling
+ * @property {Record<string, number>} logits
+ * @property {Record<string, number>} bias
+ * @property {Record<string, number>} [winners]
+ * @property {(Token & {contributions: Record<string, number>})[]} tokens
+ *
+ * @typedef {object} Model
+ * @property {string} name
+ * @property {"translation" | "classification"} task
+ * @property {{source: string, target: string}[]} directions
+ * @property {string[]} labels
+ * @property {string} precision
+ * @property {string} provider
+ * @property {{encoder: number, decoder: number}} layers
+ * @property {number} heads
+ * @property {{beam_size: number}} [decoding]
+ * @property {Record<string, Record<string, number>>} evaluation
+ *
+ * @typedef {{text: string, score: number}} Wording
+ * @typedef {Wording & {alternatives?: Wording[], alignment?: Alignment, attention?: Attention}} Translation
+ * @typedef {object} Prediction
+ * @property {string} label
+ * @property {Record<string, number>} scores  By falling score.
+ * @property {Evidence} [evidence]
+ * @property {Attention} [attention]
+ *
+ * @typedef {{name: string, ms: number}} Part
+ * @typedef {{roundTrip: number, parts: Part[]}} Timing  Milliseconds.
+ */
+
+export {};

@@ -1,0 +1,121 @@
+/** A text in a box, as the words or tokens it was cut into; which of them is where, and how each looks. */
+
+import { carried, cut } from "./spans.js";
+
+/** @typedef {import("./types.js").Token} Token */
+
+export class WordLine {
+  /** @type {import("./spans.js").Piece[]} */
+  #pieces = [];
+  /** @type {HTMLElement[][]}  The elements of each token. */
+  #elements = [];
+  /** @type {{box: DOMRect, tokens: number[]}[] | null}  Where the words are, relative to the box. */
+  #places = null;
+  /** @type {(string | undefined)[]} */
+  #colors = [];
+  #text = "";
+
+  /** @param {HTMLElement} box */
+  constructor(box) {
+    this.box = box;
+    new ResizeObserver(() => (this.#places = null)).observe(box);
+  }
+
+  get text() {
+    return this.#text;
+  }
+
+  /**
+   * @param {string} text
+   * @param {Token[]} tokens
+   */
+  show(text, tokens) {
+    this.#text = text;
+    this.#colors = [];
+    this.#render(cut(text, tokens));
+  }
+
+  /** The text has been changed; words that it still has stay as they were. */
+  change(text) {
+    const pieces = carried(this.#text, text, this.#pieces);
+    this.#text = text;
+    this.#render(pieces);
+  }
+
+  /** @param {(string | undefined)[]} colors  Of each token. */
+  paint(colors) {
+    this.#colors = colors;
+    this.#elements.forEach((elements, i) => elements.forEach((word) => (word.style.backgroundColor = colors[i] ?? "")));
+  }
+
+  /**
+   * Gives a class to these tokens, and takes it from all others.
+   *
+   * @param {string} name
+   * @param {Iterable<number>} tokens
+   */
+  mark(name, tokens) {
+    for (const word of this.box.querySelectorAll(`.${name}`)) word.classList.remove(name);
+    for (const i of tokens) this.#elements[i]?.forEach((word) => word.classList.add(name));
+  }
+
+  /** The tokens that share characters with a range of UTF-16 units. */
+  within(start, end) {
+    return this.#pieces.filter((piece) => piece.start < end && start < piece.end).flatMap((piece) => piece.tokens);
+  }
+
+  /** The token at a place between two characters: the one that begins there, or the one that ends there. */
+  atOffset(offset) {
+    const touching = this.#pieces.filter((piece) => piece.tokens.length > 0 && piece.start <= offset && offset <= piece.end);
+    return touching.at(-1)?.tokens[0] ?? null;
+  }
+
+  /** The token at a point of the window. */
+  atPoint(x, y) {
+    const origin = this.box.getBoundingClientRect();
+    const [left, top] = [x - origin.left, y - origin.top];
+    this.#places ??= this.#measured(origin);
+    const hit = this.#places.find(({ box }) => box.left <= left && left <= box.right && box.top <= top && top <= box.bottom);
+    return hit?.tokens[0] ?? null;
+  }
+
+  /** The piece of text that a token is in. */
+  wordOf(token) {
+    const piece = this.#pieces.find(({ tokens }) => tokens.includes(token));
+    return piece ? this.#text.slice(piece.start, piece.end) : "";
+  }
+
+  /** The tokens that can be pointed at, in order; those that share their characters together. */
+  get groups() {
+    return this.#pieces.filter(({ tokens }) => tokens.length > 0).map(({ tokens }) => tokens);
+  }
+
+  #render(pieces) {
+    this.#pieces = pieces;
+    this.#elements = [];
+    this.#places = null;
+    const nodes = pieces.map(({ start, end, tokens }) => {
+      const written = this.#text.slice(start, end);
+      if (tokens.length === 0) return document.createTextNode(written);
+      const word = document.createElement("span");
+      word.className = "word";
+      word.textContent = written;
+      word.style.backgroundColor = this.#colors[tokens[0]] ?? "";
+      for (const i of tokens) (this.#elements[i] ??= []).push(word);
+      return word;
+    });
+    // A last line break is a line of its own in an editor, but not in a box.
+    this.box.replaceChildren(...nodes, this.#text.endsWith("\n") || this.#text === "" ? "\u200b" : "");
+  }
+
+  #measured(origin) {
+    return this.#pieces
+      .filter(({ tokens }) => tokens.length > 0)
+      .flatMap(({ tokens }) =>
+        [...this.#elements[tokens[0]][0].getClientRects()].map((rect) => ({
+          tokens,
+          box: new DOMRect(rect.left - origin.left, rect.top - origin.top, rect.width, rect.height),
+        })),
+      );
+  }
+}

@@ -1,0 +1,83 @@
+/** Lights the words of one text that belong to the word pointed at in the other. */
+
+import { announce } from "./dom.js";
+
+/** @typedef {"source" | "target"} Side */
+
+export class WordLinks {
+  #lines;
+  /** @type {Record<Side, Map<number, number[]>>}  Each word's words on the other side. */
+  #others = { source: new Map(), target: new Map() };
+
+  /** @param {Record<Side, import("./wordline.js").WordLine>} lines */
+  constructor(lines) {
+    this.#lines = lines;
+    this.#walkable(lines.target);
+  }
+
+  /** @param {string} pairs  As in Pharaoh's format: "0-0 1-2". */
+  link(pairs) {
+    this.#others = { source: new Map(), target: new Map() };
+    for (const pair of pairs.split(" ").filter(Boolean)) {
+      const [source, target] = pair.split("-").map(Number);
+      append(this.#others.source, source, target);
+      append(this.#others.target, target, source);
+    }
+  }
+
+  /**
+   * @param {Side} side
+   * @param {number | null} word
+   * @param {boolean} [spoken]
+   */
+  point(side, word, spoken = false) {
+    const other = side === "source" ? "target" : "source";
+    const words = word === null ? [] : (this.#others[side].get(word) ?? []);
+    this.#lines[side].mark("pointed", word === null ? [] : [word]);
+    this.#lines[side].mark("lit", []);
+    this.#lines[other].mark("pointed", []);
+    this.#lines[other].mark("lit", words);
+    if (!spoken || word === null) return;
+    const found = words.map((i) => this.#lines[other].wordOf(i)).join(" ");
+    announce(`${this.#lines[side].wordOf(word)}: ${found || "no counterpart"}`);
+  }
+
+  /** Lights words on both sides, as whoever reads an attention matrix points at its cells. */
+  light(source, target) {
+    for (const name of ["pointed", "lit"]) for (const line of Object.values(this.#lines)) line.mark(name, []);
+    this.#lines.source.mark("lit", source);
+    this.#lines.target.mark("lit", target);
+  }
+
+  /** The words of a text that is not edited are pointed at by pointer, and by arrow keys where it has the focus. */
+  #walkable(line) {
+    const { box } = line;
+    let place = 0;
+    const point = (spoken) => this.point("target", line.groups[place]?.[0] ?? null, spoken);
+    box.tabIndex = 0;
+    box.addEventListener("pointermove", (event) => this.point("target", line.atPoint(event.clientX, event.clientY)));
+    box.addEventListener("pointerleave", () => this.point("target", null));
+    box.addEventListener("click", (event) => {
+      const word = line.atPoint(event.clientX, event.clientY);
+      if (word !== null) place = line.groups.findIndex((tokens) => tokens.includes(word));
+      this.point("target", word);
+    });
+    box.addEventListener("focus", () => {
+      place = 0;
+      if (box.matches(":focus-visible")) point(true);
+    });
+    box.addEventListener("blur", () => this.point("target", null));
+    box.addEventListener("keydown", (event) => {
+      const last = line.groups.length - 1;
+      const moves = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place - 1, ArrowUp: place - 1, Home: 0, End: last };
+      if (!(event.key in moves)) return;
+      event.preventDefault();
+      place = Math.max(0, Math.min(last, moves[event.key]));
+      point(true);
+    });
+  }
+}
+
+function append(map, key, value) {
+  map.set(key, [...(map.get(key) ?? []), value]);
+}

@@ -1,0 +1,301 @@
+"""Where parts of a source text went in its translation, by what each translated word attended to.
+
+A part gets the run of translated words that gains most by being in it, where a word counts with the share of its
+attention that fell into the part, less a half (Kadane's maximum subarray). Parts are a tree, and stay one.
+
+Legend: T words of a sentence's translation, S words of the sentence.
+"""
+
+import unicodedata
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.sentences import Span
+
+Mass = NDArray[np.floating]
+Copies = Sequence[tuple[Span, Span]]
+"""Spans of a source text, in order, that a translation has unchanged, and where it has them."""
+
+NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
+
+
+@dataclass(frozen=True)
+class AlignedWords:
+    """Words of a sentence and of its translation, in order, as spans of the whole texts."""
+
+    source: Sequence[Span]
+    target: Sequence[Span]
+    mass: Mass
+    """(T, S): how much each word of the translation attends to each word of the sentence; a row sums to 1 at most."""
+
+    def on(self, span: Span) -> Mass:
+        """(T,): how much each word of the translation attends to a part of the source; a word half in it by half."""
+        first, last = _overlapping(self.source, span)
+        words = self.source[first:last]
+        shares = [(min(w.end, span.end) - max(w.start, span.start)) / max(1, w.end - w.start) for w in words]
+        return self.mass[:, first:last] @ np.array(shares, self.mass.dtype)
+
+    def cores(self, source: str, target: str) -> "AlignedWords":
+        """Without the punctuation around words, and without words that are nothing else."""
+        columns = {i: trimmed for i, word in enumerate(self.source) if (trimmed := core(source, word)) is not None}
+        rows = {i: trimmed for i, word in enumerate(self.target) if (trimmed := core(target, word)) is not None}
+        return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the source, perhaps empty, and the number of the part that it is in."""
+
+    span: Span
+    parent: int | None
+
+
+def project(
+    parts: Sequence[Part], source: str, target: str, words: Iterable[AlignedWords], copies: Copies
+) -> list[Span]:
+    """Where each part goes. Nesting is kept, and parts of the same parent do not overlap.
+
+    Args:
+        parts: each after its parent, parts of the same parent in order.
+    """
+    projection = _Projection(source, target, words, copies)
+    children: dict[int | None, list[int]] = {}
+    for i, part in enumerate(parts):
+        children.setdefault(part.parent, []).append(i)
+    places = [Span(0, 0)] * len(parts)
+    for parent in (None, *range(len(parts))):
+        if parent in children:
+            within = Span(0, len(source)) if parent is None else parts[parent].span
+            into = Span(0, len(target)) if parent is None else places[parent]
+            spans = [parts[child].span for child in children[parent]]
+            for child, place in zip(children[parent], projection.siblings(spans, within, into), strict=True):
+                places[child] = place
+    return places
+
+
+def core(text: str, word: Span) -> Span | None:
+    """A word without the white space and the punctuation around it; None if there is nothing else."""
+    start, end = word.start, word.end
+    while start < end and _is_punctuation(text[start]):
+        start += 1
+    while start < end and _is_punctuation(text[end - 1]):
+        end -= 1
+    return Span(start, end) if any(character not in NOT_PUNCTUATION for character in text[start:end]) else None
+
+
+class _Projection:
+    """Of one text onto its translation."""
+
+    def __init__(self, source: str, target: str, words: Iterable[AlignedWords], copies: Copies) -> None:
+        sentences = [sentence.cores(source, target) for sentence in words]
+        self._source, self._target, self._copies = source, target, copies
+        self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
+        self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)
+        self._target_words = sorted({word for s in sentences for word in s.target}, key=lambda word: word.pair)
+        place = {word: i for i, word in enumerate(self._target_words)}
+        self._rows = [[place[word] for word in sentence.target] for sentence in self._sentences]
+
+    def siblings(self, spans: list[Span], within: Span, into: Span) -> list[Span]:
+        """Places of the parts of one parent, of which the source is `within` and the place is `into`."""
+        places = {i: place for i, span in enumerate(spans) if (place := self._exactly(span, within, into)) is not None}
+        worded = [
+            i for i, span in enumerate(spans) if i not in places and span.start < span.end and self._covers_words(span)
+        ]
+        taken = {word for place in places.values() for word in range(*_overlapping(self._target_words, place))}
+        runs = self._runs({i: spans[i] for i in worded}, within, into, taken)
+        places |= self._with_punctuation(spans, runs, places, into)
+        occupied = sorted((place for place in places.values() if place.start < place.end), key=lambda place: place.pair)
+        for i, span in enumerate(spans):
+            if i not in places:
+                places[i] = self._without_words(span, within, into, occupied)
+                if places[i].start < places[i].end:
+                    insort(occupied, places[i], key=lambda place: place.pair)
+        return [places[i] for i in range(len(spans))]
+
+    def _exactly(self, span: Span, within: Span, into: Span) -> Span | None:
+        """The place of what is all of its parent, or is in what was copied."""
+        if self._is_all_of(span, within):
+            return into
+        i = bisect_right(self._copies, span.start, key=lambda copy: copy[0].start) - 1
+        if i < 0:
+            return None
+        copied, place = self._copies[i]
+        moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
+        inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
+        return moved if inside and into.start <= moved.start and moved.end <= into.end else None
+
+    def _is_all_of(self, span: Span, within: Span) -> bool:
+        before, after = Span(within.start, span.start), Span(span.end, within.end)
+        short = before.end - before.start <= 1 and after.end - after.start <= 1
+        return short and not (before.of(self._source) + after.of(self._source)).strip() and span.start < span.end
+
+    def _covers_words(self, span: Span) -> bool:
+        first, last = _overlapping(self._source_words, span)
+        return first < last
+
+    def _attention(self, span: Span, words: range) -> dict[int, float]:
+        """What some of the target words attend to of a part, for all in the sentences that it is in."""
+        first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
+        attention: dict[int, float] = {}
+        for sentence, rows in zip(self._sentences[first:], self._rows[first:], strict=True):
+            if sentence.source[0].start >= span.end:
+                break
+            attention.update(zip(rows, sentence.on(span).tolist(), strict=True))
+        return {word: mass for word, mass in attention.items() if word in words}
+
+    def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:
+        """A run of target words for each part for which there is one."""
+        words = self._words_in(into)
+        attention = {i: self._attention(span, words) for i, span in spans.items()}
+        owners = {word: i for i, masses in attention.items() for word, mass in masses.items() if mass > 0.5}
+        owners |= dict.fromkeys(taken, -1)
+        runs = {}
+        for i, span in spans.items():
+            everything = _overlapping(self._source_words, span) == _overlapping(self._source_words, within)
+            if everything and len(spans) == 1 and words and not taken:
+                runs[i] = words
+            elif run := _best_run(attention[i], owners, i):
+                runs[i] = run
+        occupied = {word for run in runs.values() for word in run} | taken
+        left = [i for i in spans if i not in runs]
+        for i in sorted(left, key=lambda i: -max(attention[i].values(), default=0)):
+            free = [word for word in attention[i] if word not in occupied]
+            if free:
+                share = (spans[i].start - within.start) / (within.end - within.start)
+                expected = words.start + share * len(words)
+                best = max(free, key=lambda word: (attention[i][word], -abs(word - expected)))
+                runs[i] = range(best, best + 1)
+                occupied.add(best)
+        return runs
+
+    def _words_in(self, into: Span) -> range:
+        first = bisect_left(self._target_words, into.start, key=lambda word: word.start)
+        return range(first, max(first, bisect_right(self._target_words, into.end, key=lambda word: word.end)))
+
+    def _with_punctuation(
+        self, spans: list[Span], runs: dict[int, range], places: dict[int, Span], into: Span
+    ) -> dict[int, Span]:
+        """Runs as spans, each with as much of the punctuation around it as its part has inside."""
+        items = [(place.start, place.end, i) for i, place in places.items() if place.start < place.end]
+        items += [(self._target_words[run[0]].start, self._target_words[run[-1]].end, i) for i, run in runs.items()]
+        items.sort()
+        limits = [start for start, _, _ in items[1:]] + [into.end]
+        grown, left = {}, into.start
+        for (start, end, i), right in zip(items, limits, strict=True):
+            if i in runs:
+                first, last = _overlapping(self._source_words, spans[i])
+                leading = self._source[spans[i].start : self._source_words[first].start]
+                trailing = self._source[self._source_words[last - 1].end : spans[i].end]
+                start -= _reach(self._target[left:start][::-1], _marks(leading), _closes)
+                end += _reach(self._target[end:right], _marks(trailing), _opens)
+                grown[i] = Span(start, end)
+            left = end
+        return grown
+
+    def _without_words(self, span: Span, within: Span, into: Span, occupied: list[Span]) -> Span:
+        """The place of a part that has no words: a point, or its punctuation where the translation has the same."""
+        point, after = self._point(span.start, within, into)
+        previous = bisect_right(self._target_words, point, key=lambda word: word.end) - 1
+        following = bisect_left(self._target_words, point, key=lambda word: word.start)
+        start = self._target_words[previous].end if previous >= 0 else 0
+        end = self._target_words[following].start if following < len(self._target_words) else len(self._target)
+        start, end = max(start, into.start), min(end, into.end)
+        marks = span.of(self._source).strip()
+        found = self._target.find(marks, start, end) if marks else -1
+        i = bisect_left(occupied, point, key=lambda place: place.end)  # the first that ends at the point or later
+        if found >= 0:
+            j = bisect_right(occupied, found, key=lambda place: place.end)
+            if j == len(occupied) or occupied[j].start >= found + len(marks):
+                return Span(found, found + len(marks))
+        if i < len(occupied) and occupied[i].start < point < occupied[i].end:
+            point = occupied[i].end if after else occupied[i].start
+        return Span(point, point)
+
+    def _point(self, position: int, within: Span, into: Span) -> tuple[int, bool]:
+        """Where something without length goes, and whether it belongs to what is before it.
+
+        That is before the translation of the word that follows, or after that of the word that it touches.
+        """
+        if self._is_blank(within.start, position):
+            return into.start, False
+        if self._is_blank(position, within.end):
+            return into.end, True
+        following = bisect_right(self._source_words, position, key=lambda word: word.end)
+        touches = not self._source[position - 1].isspace() and not self._source[position].isalnum()
+        for i in (following - 1, following) if touches else (following, following - 1):
+            if 0 <= i < len(self._source_words):
+                word = self._source_words[i]
+                attention = self._attention(word, self._words_in(into))
+                best = max(attention, key=lambda target: (attention[target], -target), default=None)
+                if best is not None and attention[best] > 0 and within.start < word.end and word.start < within.end:
+                    place = self._target_words[best]
+                    if i >= following:
+                        return place.start, False
+                    marks = _marks(self._source[word.end : position])
+                    return place.end + _reach(self._target[place.end : into.end], marks, _opens), True
+        return into.end, True
+
+    def _is_blank(self, start: int, end: int) -> bool:
+        return end - start <= 1 and not self._source[start:end].strip()
+
+
+def _best_run(masses: dict[int, float], owners: dict[int, int], part: int) -> range | None:
+    """The run with the largest sum of masses less a half each, through no other part's word; None if all are negative.
+
+    The shortest and first of those that are equal.
+    """
+    best, best_sum = None, 0.0
+    start, total = 0, 0.0
+    for word in range(min(masses, default=0), max(masses, default=-1) + 1):
+        if total <= 0:
+            start, total = word, 0.0
+        total += masses.get(word, 0.0) - 0.5
+        if owners.get(word, part) != part:
+            total = 0.0
+        elif total > best_sum:
+            best, best_sum = range(start, word + 1), total
+    return best
+
+
+def _overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
+    """The first, and the one after the last, of spans in order that have characters in another span."""
+    first = bisect_right(spans, span.start, key=lambda other: other.end)
+    return first, max(first, bisect_left(spans, span.end, key=lambda other: other.start))
+
+
+def _reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
+    """How many characters away from a run so many marks reach, without those that belong to the other side."""
+    end, previous = 0, ""
+    for i, character in enumerate(gap):
+        if character.isspace():
+            previous = character
+            continue
+        other_side = character.isalnum() or stops(character) or (character in "\"'" and previous.isspace())
+        marks -= character != previous
+        if other_side or marks < 0:
+            break
+        end, previous = i + 1, character
+    return end
+
+
+def _marks(text: str) -> int:
+    """How many marks of punctuation, where "..." is one."""
+    return sum(1 for character, _ in groupby(text) if not character.isspace())
+
+
+def _is_punctuation(character: str) -> bool:
+    is_mark = unicodedata.category(character).startswith("P") and character not in NOT_PUNCTUATION
+    return is_mark or character.isspace()
+
+
+def _opens(character: str) -> bool:
+    return unicodedata.category(character) in ("Ps", "Pi") or character in "¿¡"
+
+
+def _closes(character: str) -> bool:
+    return unicodedata.category(character) in ("Pe", "Pf") or character in ".,;:!?…"

@@ -1,0 +1,202 @@
+"""Attention, alignment and evidence over HTTP: what the tiny models say in numpy is what a client gets."""
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.artifact import Artifact
+from service.tokenization import Tokenizer
+from tests.service.conftest import Client, Serve
+from tests.service.test_http import problem
+from tests.service.tiny_artifacts import BOS, LABELS, N_LAYERS, H, TinyClassifier, TinyTranslator
+
+pytestmark = pytest.mark.anyio
+
+Array = NDArray[Any]
+
+TEXTS = ["the dog runs", "a cat", "the old man sees a red horse on the beach."]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(translator_artifact: Artifact) -> Tokenizer:
+    return Tokenizer(translator_artifact.path("tokenizer.json"))
+
+
+async def post(client: Client, path: str, **body: Any) -> Any:
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def weights_of(matrix: Any) -> Array:
+    return np.array(matrix["weights"])
+
+
+def read_ids(tokenizer: Tokenizer, translation: Any) -> list[int]:
+    """What the decoder read to write a translation."""
+    ids = {token: i for i, token in enumerate_tokens(tokenizer)}
+    return [BOS, *(ids[token["token"]] for token in translation["attention"]["target"])][:-1]
+
+
+def enumerate_tokens(tokenizer: Tokenizer) -> list[tuple[int, str]]:
+    return [(i, tokenizer.located([i])[0].token) for i in tokenizer.pieces]
+
+
+async def test_every_matrix_is_that_of_the_text_alone(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    async with serve() as client:
+        body = await post(client, "/translate", text=TEXTS, attention=True, max_target_tokens=12)
+    for text, translation in zip(TEXTS, body["translations"], strict=True):
+        (source_ids,) = tokenizer.encode([text])
+        expected = tiny_translator.matrices(source_ids, read_ids(tokenizer, translation))
+        found = translation["attention"]["matrices"]
+        assert len(found) == H * (1 + 2 * N_LAYERS)
+        for matrix in found:
+            weights = weights_of(matrix)
+            assert list(weights.shape) == matrix["shape"]
+            np.testing.assert_allclose(weights, expected[matrix["kind"]][matrix["layer"], matrix["head"]], atol=1e-5)
+            np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)
+            if matrix["kind"] == "decoder":
+                assert not np.triu(weights, 1).any(), "nothing is attended in the future"
+
+
+async def test_rows_and_columns_have_their_tokens(serve: Serve) -> None:
+    async with serve() as client:
+        (translation,) = (await post(client, "/translate", text=TEXTS[2], attention=True))["translations"]
+    attention = translation["attention"]
+    assert [token["token"] for token in attention["source"]][-3:] == ["▁beach", ".", "</s>"]
+    for token in attention["source"][:-1]:
+        assert TEXTS[2][slice(*token["span"])] == token["token"].removeprefix("▁")
+    for token in attention["target"]:
+        assert translation["text"][slice(*token["span"])] == token["token"].removeprefix("▁").removesuffix("</s>")
+    assert attention["prefix"][0] == {"token": "<s>", "span": [0, 0]}
+    assert attention["prefix"][1:] == attention["target"][:-1]
+    assert translation["target_tokens"] == len(attention["target"])
+    for matrix in attention["matrices"]:
+        assert matrix["shape"] == [len(attention[matrix["rows"]]), len(attention[matrix["columns"]])]
+
+
+async def test_sentences_have_matrices_of_their_own_whose_places_are_told(serve: Serve) -> None:
+    text = "The dog runs.\nA cat sees the man."
+    async with serve() as client:
+        (translation,) = (await post(client, "/translate", text=text, attention={"layers": "last", "heads": "mean"}))[
+            "translations"
+        ]
+    attention = translation["attention"]
+    crosses = [matrix for matrix in attention["matrices"] if matrix["kind"] == "cross"]
+    assert len(crosses) == len(translation["segments"]) == 2
+    for matrix, segment in zip(crosses, translation["segments"], strict=True):
+        rows = attention["target"][matrix["first_row"] :][: matrix["shape"][0]]
+        columns = attention["source"][matrix["first_column"] :][: matrix["shape"][1]]
+        assert all(segment["source"][0] <= token["span"][0] <= segment["source"][1] for token in columns)
+        assert all(segment["target"][0] <= token["span"][0] <= segment["target"][1] for token in rows)
+
+
+async def test_selections_are_parts_of_all_and_base64_is_the_same_numbers(serve: Serve) -> None:
+    async with serve() as client:
+
+        async def matrices(attention: Any) -> list[Any]:
+            body = await post(client, "/translate", text=TEXTS[2], attention=attention)
+            found: list[Any] = body["translations"][0]["attention"]["matrices"]
+            return found
+
+        everything = {(m["kind"], m["layer"], m["head"]): weights_of(m) for m in await matrices(True)}
+        for matrix in await matrices({"kinds": ["cross"], "layers": [1], "heads": [2, 0], "encoding": "base64"}):
+            weights = np.frombuffer(base64.b64decode(matrix["weights"]), "<f4").reshape(matrix["shape"])
+            np.testing.assert_allclose(weights, everything["cross", 1, matrix["head"]], atol=1e-6)
+        (mean,) = await matrices({"kinds": ["decoder"], "layers": "last", "heads": "mean"})
+        assert (mean["layer"], mean["head"]) == (N_LAYERS - 1, "mean")
+        expected = np.mean([everything["decoder", N_LAYERS - 1, head] for head in range(H)], axis=0)
+        np.testing.assert_allclose(weights_of(mean), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("path", "attention", "detail"),
+    [
+        ("/translate", {"layers": [2]}, "attention: layer 2 of cross attention does not exist, there are 2, from 0 on"),
+        ("/translate", {"heads": [0, 3]}, "attention: head 3 of its attention does not exist, there are 3, from 0 on"),
+        ("/classify", {"kinds": ["cross"]}, "attention: tiny-sentiment has no cross attention, it has encoder"),
+    ],
+)
+async def test_what_the_model_does_not_have_is_named(serve: Serve, path: str, attention: Any, detail: str) -> None:
+    async with serve() as client:
+        found = problem(await client.post(path, json={"text": "a dog", "attention": attention}), 422)
+    assert found["detail"] == detail
+
+
+async def test_too_many_numbers_are_refused_with_the_limit_and_the_way_to_fewer(serve: Serve) -> None:
+    async with serve(max_attention_weights=100) as client:
+        found = problem(await client.post("/translate", json={"text": TEXTS[2], "attention": True}), 422)
+        assert "numbers, the limit is 100; select fewer by kinds, layers and heads" in found["detail"]
+        few = {"kinds": ["encoder"], "heads": "mean"}
+        await post(client, "/translate", text="a dog", attention=few)
+        found = problem(await client.post("/classify", json={"text": TEXTS[2], "attention": True}), 422)
+        assert "the limit is 100" in found["detail"]
+
+
+async def test_alignment_follows_the_manifests_choice(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    async with serve() as client:
+        body = await post(client, "/translate", text=TEXTS, attention=True, alignment=True, max_target_tokens=12)
+    for text, translation in zip(TEXTS, body["translations"], strict=True):
+        (source_ids,) = tokenizer.encode([text])
+        cross = tiny_translator.matrices(source_ids, read_ids(tokenizer, translation))["cross"]
+        weights = cross[1, [0, 2]].mean(axis=0)
+        weights = np.concatenate([weights[1:], weights[-1:]])
+        expected = [
+            f"{s}-{t}"
+            for t, s in enumerate(weights.argmax(axis=1).tolist())
+            if s != len(source_ids) - 1 and translation["attention"]["target"][t]["token"] != "</s>"
+        ]
+        assert translation["alignment"]["pairs"].split() == expected
+        assert translation["alignment"]["source"] == translation["attention"]["source"]
+
+
+async def test_who_does_not_ask_gets_none_of_it(serve: Serve) -> None:
+    async with serve() as client:
+        (translation,) = (await post(client, "/translate", text="a dog"))["translations"]
+        (prediction,) = (await post(client, "/classify", text="a dog"))["predictions"]
+    assert not {"attention", "alignment"} & translation.keys()
+    assert not {"attention", "evidence"} & prediction.keys()
+
+
+async def test_white_space_has_no_tokens_to_attend(serve: Serve) -> None:
+    async with serve() as client:
+        (translation,) = (await post(client, "/translate", text=" \n", attention=True, alignment=True))["translations"]
+    assert translation["text"] == " \n"
+    assert translation["attention"] == {"source": [], "target": [], "prefix": [], "matrices": []}
+    assert translation["alignment"]["pairs"] == translation["alignment"]["words"]["pairs"] == ""
+
+
+async def test_evidence_and_bias_add_up_to_the_logits_of_a_text_of_several_windows(
+    serve: Serve, tiny_classifier: TinyClassifier, artifacts: Any
+) -> None:
+    text = TEXTS[2]
+    (ids,) = Tokenizer(artifacts / "tiny-sentiment" / "tokenizer.json").encode([text])
+    async with serve() as client:
+        (prediction,) = (await post(client, "/classify", text=text, evidence=True))["predictions"]
+    evidence = prediction["evidence"]
+    assert evidence["pooling"] == "mean"
+    assert evidence["logits"] == pytest.approx(dict(zip(LABELS, tiny_classifier.logits(ids), strict=True)), rel=1e-4)
+    for label in LABELS:
+        total = sum(token["contributions"][label] for token in evidence["tokens"]) + evidence["bias"][label]
+        assert total == pytest.approx(evidence["logits"][label], abs=1e-5)
+    assert [text[slice(*token["span"])] for token in evidence["tokens"]] == [*text.removesuffix(".").split(), "."]
+
+
+async def test_a_classifiers_windows_have_matrices_of_their_own(
+    serve: Serve, tiny_classifier: TinyClassifier, artifacts: Any
+) -> None:
+    (ids,) = Tokenizer(artifacts / "tiny-sentiment" / "tokenizer.json").encode([TEXTS[2]])
+    async with serve() as client:
+        (prediction,) = (await post(client, "/classify", text=TEXTS[2], attention=True))["predictions"]
+    matrices = prediction["attention"]["matrices"]
+    assert {matrix["first_row"] for matrix in matrices} == {0, len(ids) // 2}
+    for matrix in matrices:
+        window = ids[matrix["first_row"] :][: matrix["shape"][0]]
+        np.testing.assert_allclose(weights_of(matrix), tiny_classifier.matrix(window)[0, matrix["head"]], atol=1e-5)

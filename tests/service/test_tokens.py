@@ -1,0 +1,72 @@
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from service.tokens import Token, located, piece_of
+
+SAMPLE = ["A dog runs in the snow.", "Un chien court dans la neige, l'été.", "日本語 👩‍👩‍👧 ½ cafe\u0301"] * 3
+
+
+def byte_level_bpe() -> Tokenizer:
+    """As the models' own: a space before the text, and bytes for what it never saw."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r" ?\p{L}[\p{L}\p{M}]*|\s+(?=\s)| ?[^\s\p{L}]+|\s+"), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(SAMPLE, trainer)
+    return tokenizer
+
+
+TOKENIZER = byte_level_bpe()
+PIECES = [piece_of(TOKENIZER.id_to_token(i)) for i in range(TOKENIZER.get_vocab_size())]
+
+
+@given(st.text(min_size=1))
+@example("  two  spaces ")
+@example("👩‍👩‍👧 cafe\u0301 ½")
+@example("\u2028\x00\x1f")
+def test_tokens_of_a_text_cover_it_in_order_and_leave_nothing_out(text: str) -> None:
+    found, tokens = located([PIECES[i] for i in TOKENIZER.encode(text).ids])
+    assert found == text
+    covered = {i for token in tokens for i in range(token.start, token.end)}
+    assert all(text[i].isspace() for i in set(range(len(text))) - covered)
+    assert [t.start for t in tokens] == sorted(t.start for t in tokens)
+    assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
+
+
+@given(st.text(min_size=1))
+def test_a_token_that_is_whole_is_what_it_covers(text: str) -> None:
+    _, tokens = located([PIECES[i] for i in TOKENIZER.encode(text).ids])
+    for token in tokens:
+        if not token.token.startswith("<0x") and "▁" not in token.token:
+            assert text[token.start : token.end].endswith(token.token.lstrip())
+
+
+@given(st.lists(st.integers(0, len(PIECES) - 1), max_size=20))
+def test_tokens_of_any_translation_are_located_in_what_it_decodes_to(ids: list[int]) -> None:
+    """A model may write bytes that are no character."""
+    text, tokens = located([PIECES[i] for i in ids])
+    assert text == TOKENIZER.decode(ids)
+    assert len(tokens) == len(ids)
+    assert all(0 <= token.start <= token.end <= len(text) for token in tokens)
+
+
+def test_parts_of_a_character_cover_it_and_a_special_token_covers_nothing() -> None:
+    assert located([b" A", b" \xf0\x9f", b"\x90", b"\xb6", b"!", "</s>"]) == (
+        "A 🐶!",
+        [
+            Token("▁A", 0, 1),
+            Token("▁<0xF0><0x9F>", 2, 3),
+            Token("<0x90>", 2, 3),
+            Token("<0xB6>", 2, 3),
+            Token("!", 3, 4),
+            Token("</s>", 4, 4),
+        ],
+    )
