@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import decoder, growth, quality, report, servers
+from benchmarks import attention_cost, decoder, growth, quality, report, servers
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel, Precision
 from benchmarks.over_http import HttpBenchmark
 
@@ -40,6 +40,7 @@ def everything(context: typer.Context, data: Data = None, quick: Quick = False) 
         decoder_command(data)
         quality_command(data)
         http_command(data)
+        attention_command(data)
     growth_command(data, quick)
     report_command(quick)
 
@@ -108,6 +109,12 @@ def http_command(
             benchmark.survival()
         if "agreement" in part:
             benchmark.agreement()
+
+
+@app.command("attention")
+def attention_command(data: Data = None, quick: Quick = False) -> None:
+    """What attention costs those who ask for it, and those beside them."""
+    attention_cost.measure(data, quick, console)
 
 
 @app.command("growth")

@@ -30,15 +30,11 @@ def candidates(cores: int) -> list[Candidate]:
     """The settings among which each engine's best are searched."""
     each = f"{cores} of 1 thread"
 
-    def attend(workers: int, threads: int, slots: int) -> Candidate:
-        where = f"{workers} processes of" if workers else "in process,"
-        settings = {"threads": max(1, workers) * threads, "workers": workers, "slots": slots}
-        return Candidate("attend", f"{where} {_threads(threads)}, {slots} rows", settings)
-
     return [
-        attend(0, 1, 64),
-        attend(0, cores, 64),
-        *(attend(cores, 1, slots) for slots in (32, 48, 96)),
+        _attend("in process, 1 thread", 0, 1),
+        _attend(f"in process, {_threads(cores)}", 0, cores),
+        _attend(f"{cores} processes of 1 thread, sharing a batch", cores, cores),
+        _attend(f"{cores} processes of 1 thread, a batch each", cores, cores, share=False),
         _ctranslate2("1 of 1 thread", 1, 1),
         _ctranslate2(f"1 of {_threads(cores)}", 1, cores),
         _ctranslate2(f"{each}, sharing a batch", cores, 1),
@@ -48,6 +44,10 @@ def candidates(cores: int) -> list[Candidate]:
         _ctranslate2(f"{each}, sharing a batch, MKL", cores, 1, mkl=True),
         Candidate("pytorch", _threads(cores), {"threads": cores}),
     ]
+
+
+def _attend(label: str, workers: int, threads: int, share: bool = True) -> Candidate:
+    return Candidate("attend", label, {"threads": threads, "workers": workers, "share": share})
 
 
 def _ctranslate2(label: str, inter_threads: int, intra_threads: int, mkl: bool = False, **settings: Any) -> Candidate:

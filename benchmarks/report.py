@@ -21,6 +21,7 @@ TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
     "latency": tables.latency_rows,
     "survival": tables.survival_rows,
     "agreement": tables.agreement_rows,
+    "attention": tables.attention_rows,
 }
 
 

@@ -157,9 +157,7 @@ class Server:
 
     def bodies(self, requests: Sequence[str | list[str]]) -> Path:
         """A file with the body of each request, one a line."""
-        path = workspace("bodies") / f"{self.variant.server}.jsonl"
-        path.write_text("\n".join(json.dumps(self.variant.body(request)) for request in requests) + "\n")
-        return path
+        return bodies_of(self.variant, requests)
 
     def __enter__(self) -> Self:
         ends_at = time.monotonic() + START_TIMEOUT_S
@@ -188,6 +186,13 @@ class Server:
                 return bool(response.status == 200)
         except OSError:
             return False
+
+
+def bodies_of(variant: Variant, requests: Sequence[str | list[str]]) -> Path:
+    """A file with the body of each request, one a line, as the variant wants it."""
+    path = workspace("bodies") / f"{variant.server}.jsonl"
+    path.write_text("\n".join(json.dumps(variant.body(request)) for request in requests) + "\n")
+    return path
 
 
 def _our_format(beam_size: int) -> tuple[Callable[[str | list[str]], dict[str, Any]], Callable[[Any], list[str]]]:

@@ -92,6 +92,16 @@ def agreement_rows(records: list[Record]) -> Rows:
     return [header, *([r["server"], *(str(r[count]) for count in counts), _bleu(r)] for r in ordered)]
 
 
+def attention_rows(records: list[Record]) -> Rows:
+    rows = [["asked for", "alone, p50 ms", "others, requests/s", "others, share", "others, p99 ms", "failed"]]
+    undisturbed = next((r["others_per_s"] for r in records if r["wish"] == "nothing"), None)
+    for r in sorted(records, key=lambda r: r["alone_p50_ms"]):
+        share = "" if undisturbed is None else f"**{r['others_per_s'] / undisturbed:.1%}**"
+        numbers = [f"{r['alone_p50_ms']:.1f}", f"{r['others_per_s']:.0f}", share, f"{r['others_p99_ms']:.1f}"]
+        rows.append([r["wish"], *numbers, str(r["failed"])])
+    return rows
+
+
 def _cell(record: Record) -> tuple[str, int, int]:
     return record["model"], record["beam_size"], record["batch"]
 

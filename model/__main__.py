@@ -1,4 +1,4 @@
-"""`python -m model train | evaluate | translate | classify`."""
+"""`python -m model train | evaluate | align | translate | classify`."""
 
 import json
 import sys
@@ -10,13 +10,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from model.alignment import compare_heads
 from model.card import model_card
-from model.checkpoint import CARD, EVALUATION, TRAINING, CheckpointError, load_checkpoint
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, CheckpointError, load_checkpoint
 from model.config import ConfigError, load_config
 from model.data import DataError
 from model.evaluation import classify as classify_texts
 from model.evaluation import evaluate as evaluate_checkpoint
 from model.evaluation import translate as translate_texts
+from model.word_aligner import AlignmentError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -59,6 +61,24 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
 
 
 @app.command()
+def align(
+    checkpoint: CheckpointDir,
+    data: DataDir = None,
+    pairs: Annotated[int, typer.Option(help="Sentence pairs on which heads are compared.")] = 1000,
+) -> None:
+    """Choose the heads of a translator that align words; write alignment.json beside it."""
+    comparison = compare_heads(load_checkpoint(checkpoint), data, pairs)
+    table = Table("layer", "heads", "row", "precision", "recall", "AER")
+    for candidate in comparison.candidates:
+        choice = candidate.alignment
+        scores = (f"{score:.1f}" for score in (candidate.precision, candidate.recall, candidate.aer))
+        row = "read" if choice.next_row else "produced"
+        table.add_row(str(choice.layer), " ".join(map(str, choice.heads)), row, *scores)
+    console.print(table)
+    (checkpoint / ALIGNMENT).write_text(json.dumps(comparison.report(), indent=2) + "\n", encoding="utf-8")
+
+
+@app.command()
 def translate(checkpoint: CheckpointDir, texts: Texts = None) -> None:
     """Translate sentences with a checkpoint."""
     for text, _ in translate_texts(load_checkpoint(checkpoint), list(texts or _lines())):
@@ -81,7 +101,7 @@ def main() -> None:
     """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
     try:
         app()
-    except (CheckpointError, ConfigError, DataError) as error:
+    except (AlignmentError, CheckpointError, ConfigError, DataError) as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False)
         sys.exit(1)
 

@@ -6,21 +6,30 @@ goes through the model as such a word, its stand-in, and is put back afterwards.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import cycle
 from typing import Literal
 
-import numpy as np
-
-from service.projection import AlignedWords, Copies, core
 from service.sentences import Span
 
 Kind = Literal["person", "place", "number"]
 
 STAND_INS: dict[Kind, tuple[str, ...]] = {
-    "person": ("Tom", "Paul", "David", "Alice", "Emma", "Robert", "Daniel", "Laura", "Martin", "Victor", "Oscar", "Nina"),
+    "person": (
+        "Tom",
+        "Paul",
+        "David",
+        "Alice",
+        "Emma",
+        "Robert",
+        "Daniel",
+        "Laura",
+        "Martin",
+        "Victor",
+        "Oscar",
+        "Nina",
+    ),
     "place": ("Boston", "Chicago", "Berlin", "Toronto", "Madrid", "Dallas", "Denver", "Oslo", "Kyoto", "Milan", "Lima"),
     "number": ("37", "48", "53", "64", "76", "82", "94", "29", "67", "86", "43", "58"),
 }
@@ -28,20 +37,145 @@ STAND_INS: dict[Kind, tuple[str, ...]] = {
 
 _BODY = r"""(?:[^\s<>"(){}«»“”\u3000-\u30ff\u3400-\u9fff\uff00-\uffef] | \([^\s()<>]*\) | \{[^\s{}]*\})"""
 _END = r"(?<![.,;:!?'’…*\]])"  # noqa: RUF001  What ends a sentence does not end a URL.
-_PRINTF = r"%(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
+_FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
+_PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
+_LETTER = r"[^\W\u0590-\U0010ffff]"
+"""A letter or digit of a script that puts spaces between words."""
 _PLACEHOLDER = re.compile(
     rf"""
-      (?P<url>    (?:(?:https?|ftp)://|www\.){_BODY}+{_END} )
-    | (?P<email>  (?:mailto:)?(?<![A-Za-z0-9.+-])[A-Za-z0-9_%+-][A-Za-z0-9._%+-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+ )
-    | (?P<domain> (?<![\w.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![\w-])(?:/{_BODY}*{_END})? )
-    | (?P<braces> [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}} | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]+){{0,2}}\}} )
-    | (?P<named>  %\([^\s()]{{1,80}}\)[-+0#]*\d*(?:\.\d+)?[diufgxXsc] )
-    | (?P<printf> (?<![\w%])(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!\w) )
+      (?:(?<![A-Za-z0-9])(?:https?|ftp)://|\bwww\.){_BODY}+{_END}
+    | (?:mailto:)?(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+
+    | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])(?:/{_BODY}*{_END})?
+    | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
+    | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
+    | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
+    | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
-_NUMBER = re.compile(r"%.*[diufgxX]|[$%#]*\{+\s*(?:\d*|n|.*(?:count|num|total|amount).*)\s*\}+", re.IGNORECASE)
-_GLUE = r"[^\W\u0590-\U0010ffff]"
-"""A letter or digit of a script that puts spaces between words, where "x{name}" is no name."""
-_GLUE_AFTER = re.compile(f"{_GLUE}*")
-_WORD = re.compile(f"{_GLUE}+")
+_NUMBER = re.compile(
+    rf"%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
+_WORD = re.compile(f"{_LETTER}+")
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Which spans of a text were replaced, in order, and where what they were replaced by is in the new text."""
+
+    old: tuple[Span, ...]
+    new: tuple[Span, ...]
+
+    def after(self, span: Span) -> Span:
+        """Where a span of the old text is in the new one; part of what was replaced is all that it was replaced by."""
+        return _moved(span, self.old, self.new)
+
+    def before(self, span: Span) -> Span:
+        """Where a span of the new text was in the old one."""
+        return _moved(span, self.new, self.old)
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A span of the original text, and its stand-in with its place in the protected text."""
+
+    span: Span
+    stand_in: str
+    place: Span
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A text with stand-ins in place of its placeholders."""
+
+    original: str
+    text: str
+    placeholders: tuple[Placeholder, ...]
+    edits: Edits
+    """From the original to the protected text."""
+
+    @property
+    def translatable(self) -> bool:
+        """Whether there is anything but placeholders, numbers and punctuation; without placeholders, always."""
+        rest, position = [], 0
+        for placeholder in self.placeholders:
+            rest.append(self.original[position : placeholder.span.start])
+            position = placeholder.span.end
+        return not self.placeholders or any(map(str.isalpha, "".join([*rest, self.original[position:]])))
+
+
+def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
+    """Replace placeholders by stand-ins, and what else is to be kept."""
+    stand_ins = _stand_ins(text)
+    replaced = [(span, next(stand_ins[kind])) for span, kind in found(text, keep)]
+    protected, edits = edited(text, replaced)
+    placeholders = (Placeholder(span, word, place) for (span, word), place in zip(replaced, edits.new, strict=True))
+    return Protected(text, protected, tuple(placeholders), edits)
+
+
+def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
+    """A text with spans replaced, which are in order and do not overlap."""
+    pieces, old, new, position, length = [], [], [], 0, 0
+    for span, replacement in replacements:
+        length += span.start - position
+        old.append(span)
+        new.append(Span(length, length + len(replacement)))
+        pieces += [text[position : span.start], replacement]
+        position, length = span.end, new[-1].end
+    return "".join([*pieces, text[position:]]), Edits(tuple(old), tuple(new))
+
+
+def _moved(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
+    before = bisect_right(here, span.start, key=lambda edit: edit.end)
+    if before < len(here) and here[before].start <= span.start:
+        start = there[before].start
+    else:
+        start = span.start + (there[before - 1].end - here[before - 1].end if before else 0)
+    last = bisect_left(here, span.end, key=lambda edit: edit.start) - 1
+    end = span.end if last < 0 else there[last].end + max(0, span.end - here[last].end)
+    return Span(start, max(start, end))
+
+
+def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
+    """The placeholders of a text, in order; those that touch are one, together with letters that touch them."""
+    spans = [(Span(*match.span()), _kind(match.group())) for match in _PLACEHOLDER.finditer(text)]
+    kept: list[tuple[Span, Kind]] = [(span, "place") for span in keep]
+    merged: list[tuple[Span, Kind]] = []
+    for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
+        start, end = span.pair
+        floor = merged[-1][0].end if merged else 0
+        while start > floor and _WORD.match(text, start - 1):
+            start -= 1
+        if (letters := _WORD.match(text, end)) is not None:
+            end = letters.end()
+        if merged and start <= floor:
+            start, kind = merged[-1][0].start, merged[-1][1]
+            end = max(end, merged.pop()[0].end)
+        merged.append((Span(start, end), kind))
+    return merged
+
+
+def _kind(placeholder: str) -> Kind:
+    return "number" if _NUMBER.match(placeholder) else "person" if _PERSON.match(placeholder) else "place"
+
+
+def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
+    """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
+    lowered = text.casefold()
+    words = set(_WORD.findall(lowered))
+    unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
+    return {
+        kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])
+        for kind, stand_ins in STAND_INS.items()
+    }
+
+
+def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]]:
+    """Where the stand-ins of a text are in its translation, in order."""
+    names = {word: one.stand_in for one in protected.placeholders for word in (one.stand_in, one.stand_in.upper())}
+    if not names:
+        return []
+    pattern = re.compile(rf"(?<!{_LETTER})(?:{'|'.join(names)})(?!{_LETTER})")
+    return [(Span(*match.span()), names[match.group()]) for match in pattern.finditer(translated)]

@@ -87,7 +87,8 @@ class Pool(Generic[Output]):
         engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
         loads = [engine.load for engine in engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in engines]
-        for sequence in sequences:
+        # The longest first: those of like length run together, with little padding, and none is left over at the end.
+        for sequence in sorted(sequences, key=lambda sequence: -sequence.work):
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work

@@ -2,49 +2,17 @@
 
 A part gets the run of translated words that gains most by being in it, where a word counts with the share of its
 attention that fell into the part, less a half (Kadane's maximum subarray). Parts are a tree, and stay one.
-
-Legend: T words of a sentence's translation, S words of the sentence.
 """
 
-import unicodedata
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-
-import numpy as np
-from numpy.typing import NDArray
 
 from service.sentences import Span
+from service.words import AlignedWords, closes, core, marks_in, opens, overlapping, reach
 
-Mass = NDArray[np.floating]
 Copies = Sequence[tuple[Span, Span]]
 """Spans of a source text, in order, that a translation has unchanged, and where it has them."""
-
-NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
-
-
-@dataclass(frozen=True)
-class AlignedWords:
-    """Words of a sentence and of its translation, in order, as spans of the whole texts."""
-
-    source: Sequence[Span]
-    target: Sequence[Span]
-    mass: Mass
-    """(T, S): how much each word of the translation attends to each word of the sentence; a row sums to 1 at most."""
-
-    def on(self, span: Span) -> Mass:
-        """(T,): how much each word of the translation attends to a part of the source; a word half in it by half."""
-        first, last = _overlapping(self.source, span)
-        words = self.source[first:last]
-        shares = [(min(w.end, span.end) - max(w.start, span.start)) / max(1, w.end - w.start) for w in words]
-        return self.mass[:, first:last] @ np.array(shares, self.mass.dtype)
-
-    def cores(self, source: str, target: str) -> "AlignedWords":
-        """Without the punctuation around words, and without words that are nothing else."""
-        columns = {i: trimmed for i, word in enumerate(self.source) if (trimmed := core(source, word)) is not None}
-        rows = {i: trimmed for i, word in enumerate(self.target) if (trimmed := core(target, word)) is not None}
-        return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
 
 
 @dataclass(frozen=True)
@@ -78,21 +46,12 @@ def project(
     return places
 
 
-def core(text: str, word: Span) -> Span | None:
-    """A word without the white space and the punctuation around it; None if there is nothing else."""
-    start, end = word.start, word.end
-    while start < end and _is_punctuation(text[start]):
-        start += 1
-    while start < end and _is_punctuation(text[end - 1]):
-        end -= 1
-    return Span(start, end) if any(character not in NOT_PUNCTUATION for character in text[start:end]) else None
-
-
 class _Projection:
     """Of one text onto its translation."""
 
     def __init__(self, source: str, target: str, words: Iterable[AlignedWords], copies: Copies) -> None:
-        sentences = [sentence.cores(source, target) for sentence in words]
+        trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
+        sentences = [sentence.trimmed(*trims) for sentence in words]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)
@@ -106,9 +65,9 @@ class _Projection:
         worded = [
             i for i, span in enumerate(spans) if i not in places and span.start < span.end and self._covers_words(span)
         ]
-        taken = {word for place in places.values() for word in range(*_overlapping(self._target_words, place))}
+        taken = {word for place in places.values() for word in range(*overlapping(self._target_words, place))}
         runs = self._runs({i: spans[i] for i in worded}, within, into, taken)
-        places |= self._with_punctuation(spans, runs, places, into)
+        places |= self._with_punctuation(spans, runs, into)
         occupied = sorted((place for place in places.values() if place.start < place.end), key=lambda place: place.pair)
         for i, span in enumerate(spans):
             if i not in places:
@@ -135,7 +94,7 @@ class _Projection:
         return short and not (before.of(self._source) + after.of(self._source)).strip() and span.start < span.end
 
     def _covers_words(self, span: Span) -> bool:
-        first, last = _overlapping(self._source_words, span)
+        first, last = overlapping(self._source_words, span)
         return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
@@ -152,11 +111,11 @@ class _Projection:
         """A run of target words for each part for which there is one."""
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
-        owners = {word: i for i, masses in attention.items() for word, mass in masses.items() if mass > 0.5}
-        owners |= dict.fromkeys(taken, -1)
+        owners: dict[int, int | None] = dict.fromkeys(taken)
+        owners |= {w: i for i, masses in attention.items() for w, mass in masses.items() if mass > 0.5 and w not in taken}
         runs = {}
         for i, span in spans.items():
-            everything = _overlapping(self._source_words, span) == _overlapping(self._source_words, within)
+            everything = overlapping(self._source_words, span) == overlapping(self._source_words, within)
             if everything and len(spans) == 1 and words and not taken:
                 runs[i] = words
             elif run := _best_run(attention[i], owners, i):
@@ -177,36 +136,33 @@ class _Projection:
         first = bisect_left(self._target_words, into.start, key=lambda word: word.start)
         return range(first, max(first, bisect_right(self._target_words, into.end, key=lambda word: word.end)))
 
-    def _with_punctuation(
-        self, spans: list[Span], runs: dict[int, range], places: dict[int, Span], into: Span
-    ) -> dict[int, Span]:
+    def _with_punctuation(self, spans: list[Span], runs: dict[int, range], into: Span) -> dict[int, Span]:
         """Runs as spans, each with as much of the punctuation around it as its part has inside."""
-        items = [(place.start, place.end, i) for i, place in places.items() if place.start < place.end]
-        items += [(self._target_words[run[0]].start, self._target_words[run[-1]].end, i) for i, run in runs.items()]
-        items.sort()
-        limits = [start for start, _, _ in items[1:]] + [into.end]
         grown, left = {}, into.start
-        for (start, end, i), right in zip(items, limits, strict=True):
-            if i in runs:
-                first, last = _overlapping(self._source_words, spans[i])
-                leading = self._source[spans[i].start : self._source_words[first].start]
-                trailing = self._source[self._source_words[last - 1].end : spans[i].end]
-                start -= _reach(self._target[left:start][::-1], _marks(leading), _closes)
-                end += _reach(self._target[end:right], _marks(trailing), _opens)
-                grown[i] = Span(start, end)
+        for i, run in sorted(runs.items(), key=lambda item: item[1][0]):
+            start, end = self._target_words[run[0]].start, self._target_words[run[-1]].end
+            first, last = overlapping(self._source_words, spans[i])
+            leading = self._source[spans[i].start : self._source_words[first].start]
+            trailing = self._source[self._source_words[last - 1].end : spans[i].end]
+            before, after = self._gap(run[0], into).start, self._gap(run[-1] + 1, into).end
+            start = max(left, start - reach(self._target[before:start][::-1], marks_in(leading), closes))
+            end = max(start, end + reach(self._target[end:after], marks_in(trailing), opens))
+            grown[i] = Span(start, end)
             left = end
         return grown
+
+    def _gap(self, word: int, into: Span) -> Span:
+        """What is between a target word and the one before it."""
+        start = self._target_words[word - 1].end if word > 0 else 0
+        end = self._target_words[word].start if word < len(self._target_words) else len(self._target)
+        return Span(max(start, into.start), min(end, into.end))
 
     def _without_words(self, span: Span, within: Span, into: Span, occupied: list[Span]) -> Span:
         """The place of a part that has no words: a point, or its punctuation where the translation has the same."""
         point, after = self._point(span.start, within, into)
-        previous = bisect_right(self._target_words, point, key=lambda word: word.end) - 1
-        following = bisect_left(self._target_words, point, key=lambda word: word.start)
-        start = self._target_words[previous].end if previous >= 0 else 0
-        end = self._target_words[following].start if following < len(self._target_words) else len(self._target)
-        start, end = max(start, into.start), min(end, into.end)
+        gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
         marks = span.of(self._source).strip()
-        found = self._target.find(marks, start, end) if marks else -1
+        found = self._target.find(marks, *gap.pair) if marks else -1
         i = bisect_left(occupied, point, key=lambda place: place.end)  # the first that ends at the point or later
         if found >= 0:
             j = bisect_right(occupied, found, key=lambda place: place.end)
@@ -236,15 +192,21 @@ class _Projection:
                     place = self._target_words[best]
                     if i >= following:
                         return place.start, False
-                    marks = _marks(self._source[word.end : position])
-                    return place.end + _reach(self._target[place.end : into.end], marks, _opens), True
+                    marks = marks_in(self._source[word.end : position])
+                    gap = self._gap(best + 1, into)
+                    return place.end + reach(gap.of(self._target), marks, opens), True
         return into.end, True
 
     def _is_blank(self, start: int, end: int) -> bool:
         return end - start <= 1 and not self._source[start:end].strip()
 
 
-def _best_run(masses: dict[int, float], owners: dict[int, int], part: int) -> range | None:
+def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
+    """Without the punctuation around words, except for those that are to be whole."""
+    return lambda word: word if word in whole else core(text, word)
+
+
+def _best_run(masses: dict[int, float], owners: dict[int, int | None], part: int) -> range | None:
     """The run with the largest sum of masses less a half each, through no other part's word; None if all are negative.
 
     The shortest and first of those that are equal.
@@ -260,42 +222,3 @@ def _best_run(masses: dict[int, float], owners: dict[int, int], part: int) -> ra
         elif total > best_sum:
             best, best_sum = range(start, word + 1), total
     return best
-
-
-def _overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
-    """The first, and the one after the last, of spans in order that have characters in another span."""
-    first = bisect_right(spans, span.start, key=lambda other: other.end)
-    return first, max(first, bisect_left(spans, span.end, key=lambda other: other.start))
-
-
-def _reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
-    """How many characters away from a run so many marks reach, without those that belong to the other side."""
-    end, previous = 0, ""
-    for i, character in enumerate(gap):
-        if character.isspace():
-            previous = character
-            continue
-        other_side = character.isalnum() or stops(character) or (character in "\"'" and previous.isspace())
-        marks -= character != previous
-        if other_side or marks < 0:
-            break
-        end, previous = i + 1, character
-    return end
-
-
-def _marks(text: str) -> int:
-    """How many marks of punctuation, where "..." is one."""
-    return sum(1 for character, _ in groupby(text) if not character.isspace())
-
-
-def _is_punctuation(character: str) -> bool:
-    is_mark = unicodedata.category(character).startswith("P") and character not in NOT_PUNCTUATION
-    return is_mark or character.isspace()
-
-
-def _opens(character: str) -> bool:
-    return unicodedata.category(character) in ("Ps", "Pi") or character in "¿¡"
-
-
-def _closes(character: str) -> bool:
-    return unicodedata.category(character) in ("Pe", "Pf") or character in ".,;:!?…"

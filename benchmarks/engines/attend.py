@@ -1,19 +1,18 @@
 """attend's own engine, without HTTP and without a tokenizer: the only file here that knows its inside."""
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.engines import Work
 from service.artifact import read_artifacts
-from service.decoding import Search
-from service.engine import Answer
+from service.decoding import MAX_BEAM_SIZE, Search
 from service.loading import load_models
 from service.metrics import Metrics
 from service.pool import Pool
+from service.registry import Models
 from service.runner.provider import choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.scheduler import Sequence
@@ -23,73 +22,62 @@ PATIENCE_S = 600.0
 
 
 class AttendEngine:
-    """The engines of the one translator in a directory of artifacts, fed in a closed loop.
+    """The engines of the one translator in a directory of artifacts.
 
     Args:
         artifacts: directory of artifact directories.
         threads: of the model, shared by its workers.
         workers: processes; 0 for none but this one, None for what the service chooses.
-        slots: rows of one worker; None for what the service chooses.
+        share: whether workers share the sentences in flight, or have that many each.
+        slots: rows of one worker; None for those that the sentences in flight take.
     """
 
     def __init__(
-        self, artifacts: Path, threads: int | None = None, workers: int | None = None, slots: int | None = None
+        self,
+        artifacts: Path,
+        threads: int | None = None,
+        workers: int | None = None,
+        share: bool = True,
+        slots: int | None = None,
     ) -> None:
-        settings = Settings(artifacts=artifacts, provider="cpu", threads=threads, workers=workers, slots=slots)
-        self._models = load_models(settings, Metrics())
-        self._models.start()
-        (translator,) = self._models.translators
-        self._pool = translator.pool
-        self._eos = translator.manifest.special_tokens.eos
-        if not self._pool.wait_until_warm(PATIENCE_S):
-            raise TimeoutError(f"{translator.manifest.name} is not ready after {PATIENCE_S:.0f} s")
+        self._settings = Settings(
+            artifacts=artifacts, provider="cpu", threads=threads, workers=workers, max_waiting=10**6
+        )
+        self._shares = max(1, workers or 1) if share else 1
+        self._fixed_slots = slots
+        self._slots = slots or MAX_BEAM_SIZE
+        self._models = self._started()
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
-        """`batch` sentences are in flight until none are left: a finished one is followed by the next at once."""
+        """The whole test set as one request; `batch` sentences are in flight, of which a finished one is followed by
+        another. A batch of one is waited for before the next is given."""
+        slots = self._fixed_slots or max(MAX_BEAM_SIZE, batch // self._shares * beam_size)
+        if slots != self._slots:
+            self.close()
+            self._slots = slots
+            self._models = self._started()
+        (translator,) = self._models.translators
         sequences = [
             Sequence(work.source_ids, Search(work.max_target_tokens, beam_size), slots=beam_size) for work in works
         ]
-        _ClosedLoop(self._pool, sequences).run(batch)
-        return [_without(sequence.output.best()[0].token_ids, self._eos) for sequence in sequences]
+        asyncio.run(_run(translator.pool, [[sequence] for sequence in sequences] if batch == 1 else [sequences]))
+        eos = translator.manifest.special_tokens.eos
+        return [_without(sequence.output.best()[0].token_ids, eos) for sequence in sequences]
 
     def close(self) -> None:
         self._models.stop(timeout_s=5.0)
 
+    def _started(self) -> Models:
+        models = load_models(self._settings.model_copy(update={"slots": self._slots}), Metrics())
+        models.start()
+        if not models.wait_until_warm(PATIENCE_S):
+            raise TimeoutError(f"the engine is not ready after {PATIENCE_S:.0f} s")
+        return models
 
-class _ClosedLoop:
-    """Submits each sequence as a request of its own. The thread that brings an answer submits the next one itself, so
-    that no other has to wake up first."""
 
-    def __init__(self, pool: Pool[Search], sequences: list[Sequence[Search]]) -> None:
-        self._pool = pool
-        self._left: Iterator[Sequence[Search]] = iter(sequences)
-        self._unfinished = len(sequences)
-        self._lock = threading.Lock()
-        self._done = threading.Event()
-        self._error: BaseException | None = None
-
-    def run(self, in_flight: int) -> None:
-        for _ in range(in_flight):
-            self._next()
-        if not self._done.wait(PATIENCE_S):
-            raise TimeoutError(f"the engine did not finish in {PATIENCE_S:.0f} s")
-        if self._error is not None:
-            raise self._error
-
-    def _next(self) -> None:
-        with self._lock:
-            sequence = next(self._left, None)
-        if sequence is not None:
-            engine = min(self._pool.engines, key=lambda engine: engine.load)
-            engine.submit([sequence], self._pool.clock() + PATIENCE_S).add_done_callback(self._finished)
-
-    def _finished(self, future: Future[Answer[Search]]) -> None:
-        self._error = self._error or future.exception()
-        self._next()
-        with self._lock:
-            self._unfinished -= 1
-            if self._unfinished == 0:
-                self._done.set()
+async def _run(pool: Pool[Search], requests: list[list[Sequence[Search]]]) -> None:
+    for sequences in requests:
+        await pool.run(sequences, pool.clock() + PATIENCE_S)
 
 
 class ComputationProbe:

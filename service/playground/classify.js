@@ -2,7 +2,7 @@
 
 import { onScheme } from "./colors.js";
 import { announce, element } from "./dom.js";
-import { evidenceOf, fullColorAt, poles, shades, showScale, signed, strongest, summed } from "./evidence.js";
+import { evidenceOf, fullColorAt, poles, shades, showScale, signed, strongest, summed, words } from "./evidence.js";
 import { TO_CLASSIFY } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
 
@@ -95,13 +95,14 @@ export class ClassifyView {
 
   /** @param {import("./types.js").Evidence} evidence @param {import("./evidence.js").Poles} ends */
   #drawEvidence(evidence, ends) {
-    const { words } = this.#task.editor;
-    this.#values = summed(evidence.tokens.map(({ contributions }) => evidenceOf(contributions, ends)), words.groups);
+    const line = this.#task.editor.words;
+    const values = evidence.tokens.map(({ contributions }) => evidenceOf(contributions, ends));
+    this.#values = summed(values, line.groups);
     const full = fullColorAt(this.#values);
-    words.paint(shades(this.#values));
+    line.paint(shades(this.#values));
     showScale(this.#parts.scale, ends, full);
     this.#point(null, false);
-    const found = words.groups.map(([token]) => ({ word: words.wordOf(token), value: this.#values[token] }));
+    const found = words(evidence.tokens, values, line.text);
     const bias = evidenceOf(evidence.bias, ends);
     const sum = evidenceOf(evidence.logits, ends);
     this.#parts.prediction.append(
@@ -138,9 +139,9 @@ export class ClassifyView {
   }
 
   #point(token, spoken) {
-    const { words } = this.#task.editor;
+    const line = this.#task.editor.words;
     const value = token === null ? undefined : this.#values[token];
-    words.mark("pointed", value === undefined ? [] : [token]);
+    line.mark("pointed", value === undefined ? [] : [token]);
     if (value === undefined) {
       this.#parts.readout.textContent = HINT;
       return;
@@ -148,14 +149,14 @@ export class ClassifyView {
     const { tokens, winners = {} } = this.#prediction.evidence;
     const each = Object.entries(tokens[token].contributions).map(([label, part]) => `${label} ${signed(part)}`);
     const won = Object.keys(winners).filter((label) => winners[label] === token).map((label) => `; it decides ${label}`);
-    this.#parts.readout.replaceChildren(element("strong", {}, words.wordOf(token)), ` ${each.join(", ")}${won.join("")}`);
+    this.#parts.readout.replaceChildren(element("strong", {}, line.wordOf(token)), ` ${each.join(", ")}${won.join("")}`);
     if (spoken) announce(this.#parts.readout.textContent);
   }
 
   /** @param {import("./attention.js").Cell | null} cell */
   #light(cell) {
-    const { words } = this.#task.editor;
-    words.mark("lit", cell === null ? [] : [...wordsUnder(words, cell.row), ...wordsUnder(words, cell.column)]);
+    const line = this.#task.editor.words;
+    line.mark("lit", cell === null ? [] : [...wordsUnder(line, cell.row), ...wordsUnder(line, cell.column)]);
   }
 }
 

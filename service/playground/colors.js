@@ -25,8 +25,8 @@ export function onScheme(listener) {
 export function sequential(dark) {
   return Array.from({ length: 256 }, (_, i) => {
     const t = i / 255;
-    const arch = 4 * t * (1 - t);
-    return dark ? oklch(0.235 + 0.7 * t, 0.015 + 0.105 * arch, 215 - 75 * t) : oklch(0.975 - 0.67 * t, 0.008 + 0.102 * arch, 165 + 75 * t);
+    const chroma = 0.01 + 0.1 * Math.sin(2.5 * t);
+    return dark ? oklch(0.235 + 0.7 * t, chroma, 215 - 75 * t) : oklch(0.975 - 0.66 * t, chroma, 165 + 85 * t);
   });
 }
 
@@ -40,7 +40,7 @@ export function sequential(dark) {
 export function diverging(value, dark) {
   const strength = Math.min(1, Math.abs(value));
   const hue = value < 0 ? 55 : 190;
-  return dark ? oklch(0.23 + 0.2 * strength, 0.095 * strength, hue) : oklch(1 - 0.2 * strength, 0.13 * strength, hue);
+  return dark ? oklch(0.235 + 0.205 * strength, 0.085 * strength, hue) : oklch(0.995 - 0.185 * strength, 0.1 * strength, hue);
 }
 
 /** @param {Color} color */

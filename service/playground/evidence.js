@@ -2,6 +2,7 @@
 
 import { css, diverging, isDark } from "./colors.js";
 import { element } from "./dom.js";
+import { unitsOf } from "./spans.js";
 
 /**
  * @typedef {import("./types.js").Evidence} Evidence
@@ -12,6 +13,8 @@ import { element } from "./dom.js";
 /** Below so much all is shown pale: weak evidence is not to look strong only because there is no other. */
 const FULL_COLOR_AT_LEAST = 0.05;
 const STRONGEST = 5;
+/** Of the strongest evidence; what is weaker is not worth a line. */
+const WORTH_A_LINE = 0.04;
 
 /**
  * @param {string[]} labels
@@ -50,6 +53,32 @@ export function summed(values, groups) {
   return together;
 }
 
+/**
+ * Words and what their tokens say together: a token that goes on where the one before it ended, without a space, is of
+ * the same word.
+ *
+ * @param {Evidence["tokens"]} tokens
+ * @param {number[]} values  Of each token.
+ * @param {string} text
+ */
+export function words(tokens, values, text) {
+  const units = unitsOf(text);
+  /** @type {{start: number, end: number, value: number}[]} */
+  const found = [];
+  tokens.forEach(({ token, span }, i) => {
+    const [start, end] = span.map(units);
+    const last = found.at(-1);
+    if (start >= end) return;
+    if (last && start <= last.end && !/^[▁\p{P}]/u.test(token)) {
+      last.end = Math.max(last.end, end);
+      last.value += values[i];
+    } else {
+      found.push({ start, end, value: values[i] });
+    }
+  });
+  return found.map(({ start, end, value }) => ({ word: text.slice(start, end), value }));
+}
+
 /** @param {number[]} values */
 export function fullColorAt(values) {
   return values.reduce((largest, value) => Math.max(largest, Math.abs(value)), FULL_COLOR_AT_LEAST);
@@ -62,12 +91,12 @@ export function shades(values) {
 }
 
 /** @param {number} value */
-export function signed(value) {
-  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
+export function signed(value, digits = 3) {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}`;
 }
 
 /**
- * The legend, with a place for the word that is pointed at.
+ * The legend of the shades.
  *
  * @param {HTMLElement} box
  * @param {Poles} ends
@@ -78,9 +107,9 @@ export function showScale(box, ends, full) {
   const stops = [-1, -0.5, 0, 0.5, 1].map((value) => css(diverging(value, isDark())));
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   box.replaceChildren(
-    element("span", {}, `${ends.against} ${signed(-full).slice(0, -1)}`),
+    element("span", {}, `${ends.against} ${signed(-full, 2)}`),
     bar,
-    element("span", {}, `${signed(full).slice(0, -1)} ${ends.for}`),
+    element("span", {}, `${signed(full, 2)} ${ends.for}`),
   );
 }
 
@@ -92,10 +121,11 @@ export function showScale(box, ends, full) {
  * @param {number} full
  */
 export function strongest(title, words, full) {
-  const ranked = words.toSorted((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, STRONGEST);
+  const worthy = words.filter(({ value }) => Math.abs(value) > WORTH_A_LINE * full);
+  const ranked = worthy.toSorted((a, b) => Math.abs(b.value) - Math.abs(a.value)).slice(0, STRONGEST);
   const items = ranked.map(({ word, value }) => {
     const bar = element("span", { className: "evidence-bar", "aria-hidden": "true" });
-    bar.style.width = `${(100 * Math.abs(value)) / full}%`;
+    bar.style.width = `${Math.min(100, (100 * Math.abs(value)) / full)}%`;
     bar.style.backgroundColor = css(diverging(value < 0 ? -1 : 1, isDark()));
     const text = element("span", { className: "evidence-word", dir: "auto" }, word);
     return element("li", {}, bar, text, element("span", { className: "number" }, signed(value)));

@@ -22,7 +22,7 @@ export const TO_CLASSIFY = [
   "A wonderful film, funny and moving from start to finish.",
   "Boring, badly acted and far too long. Avoid it.",
   "The story is weak, but the music is beautiful and I loved the ending.",
-  "Not bad at all.",
+  "I could watch this film every week.",
 ];
 
 /**
@@ -35,6 +35,6 @@ export function showExamples(box, texts, language, choose) {
   const buttons = texts.map((text) =>
     element("li", {}, element("button", { className: "example", lang: language, onclick: () => choose(text) }, text)),
   );
-  const title = element("h3", {}, texts.length > 0 ? "Try one of these" : "");
+  const title = element("h3", {}, texts.length > 0 ? "Try one of these, and point at its words" : "");
   box.replaceChildren(title, element("ul", {}, ...buttons));
 }

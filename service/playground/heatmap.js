@@ -6,7 +6,7 @@ import { label } from "./spans.js";
 
 /** @typedef {import("./tensors.js").Weights} Weights */
 
-const LARGEST_CELL = 40;
+const LARGEST_CELL = 32;
 const LONGEST_LABEL = 150;
 const LABEL_GAP = 8;
 const SLANT = Math.PI / 4;

@@ -1,7 +1,7 @@
 /** What went wrong, in words to act upon. */
 
 import { Problem, Unreachable, useKey } from "./api.js";
-import { element } from "./dom.js";
+import { announce, element } from "./dom.js";
 
 export class Notice {
   #box;
@@ -14,7 +14,6 @@ export class Notice {
   constructor(box, retry) {
     this.#box = box;
     this.#retry = retry;
-    box.setAttribute("role", "status");
   }
 
   hide() {
@@ -47,6 +46,7 @@ export class Notice {
   #say(title, detail, ...more) {
     this.#box.replaceChildren(element("strong", {}, title), " ", element("span", {}, detail), ...more);
     this.#box.hidden = false;
+    announce(`${title} ${detail}`);
   }
 
   #again() {

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 
-const SHADES = ["queue", "tokenize", "encode", "decode", "attention", "elsewhere"];
+const SHADES = ["queue", "tokenize", "encode", "decode", "attention", "rest"];
 
 /**
  * @param {HTMLElement} box
@@ -15,15 +15,15 @@ export function showTiming(box, timing) {
   }
   const { roundTrip } = timing;
   const inside = timing.parts.reduce((sum, { ms }) => sum + ms, 0);
-  const parts = [...timing.parts, { name: "elsewhere", ms: Math.max(0, roundTrip - inside) }];
+  const parts = [...timing.parts, { name: "rest", ms: Math.max(0, roundTrip - inside) }];
   const bar = element("span", { className: "timing-bar", "aria-hidden": "true" });
   for (const { name, ms } of parts) {
     const piece = element("span", { className: `timing-part shade-${SHADES.indexOf(name)}`, title: `${name} ${written(ms)}` });
     piece.style.flexGrow = String(ms);
     bar.append(piece);
   }
-  const legend = parts.filter(({ ms }) => ms >= 0.5).map(({ name, ms }) => `${name} ${written(ms)}`);
-  box.replaceChildren(element("strong", {}, written(roundTrip)), bar, element("span", { className: "quiet" }, legend.join(" · ")));
+  const legend = parts.filter(({ ms }) => ms >= 0.5).map(({ name, ms }) => `${name} ${Math.round(ms)}`);
+  box.replaceChildren(element("strong", { title: "From sending the request to having read the answer" }, written(roundTrip)), bar, element("span", { className: "quiet" }, legend.join(" · ")));
 }
 
 /** @param {number} ms */

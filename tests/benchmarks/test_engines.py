@@ -8,11 +8,11 @@ from tests.service.tiny_artifacts import TinyTranslator
 
 
 @pytest.mark.parametrize("batch", [2, 5, 9])
-def test_the_closed_loop_translates_every_work_once_and_in_order(batch: int, tmp_path: Path) -> None:
+def test_every_work_is_translated_once_and_in_order(batch: int, tmp_path: Path) -> None:
     tiny = TinyTranslator(seed=3)
     tiny.save(tmp_path / "tiny-en-fr")
     works = [Work([4 + i, 9, 3], 12) for i in range(7)]
-    engine = AttendEngine(tmp_path, threads=1, workers=0, slots=8)
+    engine = AttendEngine(tmp_path, threads=1, workers=0)
     try:
         alone = [engine.translate([work], beam_size=2, batch=1)[0] for work in works]
         assert engine.translate(works, beam_size=2, batch=batch) == alone

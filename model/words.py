@@ -1,0 +1,46 @@
+"""The words of a text, and the word that each of its tokens is part of.
+
+Legend: T tokens, W words.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, pre_tokenizers
+
+Span = tuple[int, int]
+"""First character, and the one after the last."""
+
+_WORDS = pre_tokenizers.Split(
+    Regex(
+        r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"  # one by one: these languages write no spaces
+        r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’](?:\p{L}{1,2}(?!\p{L})|(?=\p{L})))?"  # noqa: RUF001 don't; l' of l'homme
+        r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
+    ),
+    behavior="isolated",
+)
+"""The service splits a text in the same way, where it aligns words."""
+
+
+def words(text: str) -> list[Span]:
+    """Words, numbers and runs of punctuation, without what is between them."""
+    return [span for piece, span in _WORDS.pre_tokenize_str(text) if not piece.isspace()]
+
+
+def word_columns(text: str, spans: Sequence[Span], offsets: Sequence[Span]) -> NDArray[np.float32]:
+    """(T, W + 1), a 1 in each row: the word that a token begins in; the last column if it is in none, as </s>.
+
+    Args:
+        spans: of the words.
+        offsets: of the tokens, which may begin with a space.
+    """
+    columns = np.zeros((len(offsets), len(spans) + 1), np.float32)
+    starts = [start for start, _ in spans]
+    for token, (start, end) in enumerate(offsets):
+        piece = text[start:end]
+        first = end - len(piece.lstrip())
+        word = int(np.searchsorted(starts, first, side="right")) - 1
+        inside = first < end and word >= 0 and first < spans[word][1]
+        columns[token, word if inside else len(spans)] = 1
+    return columns

@@ -1,0 +1,214 @@
+"""Placeholders back into a translation: each exactly as often as it was in the text, whatever the model wrote.
+
+A stand-in that came out is replaced by what it stood for. One that came out twice is removed where it is least aligned,
+and for one that did not come out the original takes the place of the word that is its translation, if there is one.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from service.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in
+from service.projection import Copies
+from service.sentences import Span
+from service.words import AlignedWords, Mass, core, overlapping
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A translation with the placeholders where their stand-ins were."""
+
+    text: str
+    edits: Edits
+    """From the translation as the model wrote it to this one."""
+    copies: Copies
+    """Spans of the original text that are in this text as they were, in the order of the original, and where."""
+    words: list[AlignedWords]
+    """Of the original text and this one; a placeholder is aligned to itself alone."""
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """What a span of the translation is replaced by: a placeholder's original, or nothing."""
+
+    span: Span
+    text: str = ""
+    placeholder: int | None = None
+
+
+def restore(protected: Protected, translated: str, words: Iterable[AlignedWords] = ()) -> Restored:
+    """Put every placeholder back.
+
+    Args:
+        words: of the protected text and of its translation, one for each sentence, in order.
+    """
+    return _Restoration(protected, translated, [one for one in words if one.source and one.target]).restored()
+
+
+def untranslated(protected: Protected) -> Restored:
+    """The original, as a translation of the protected text."""
+    whole = Span(0, len(protected.original))
+    return Restored(protected.original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)], [])
+
+
+class _Restoration:
+    def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
+        self._protected, self._translated, self._sentences = protected, translated, sentences
+        self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
+
+    def restored(self) -> Restored:
+        matches, surplus = self._matches()
+        originals = {self._original(i) for i in range(len(self._protected.placeholders))}
+        invented = [span for span, _ in found(self._translated) if span.of(self._translated) in originals]
+        claimed = sorted([*matches.values(), *surplus, *invented], key=lambda span: span.pair)
+        edits = [_Edit(span, self._original(i), i) for i, span in matches.items()]
+        edits += [_Edit(self._with_space(span)) for span in (*surplus, *invented)]
+        points: set[int] = set()
+        for i in range(len(self._protected.placeholders)):
+            if i not in matches:
+                edits.append(self._insertion(i, claimed, points))
+        edits = _apart(sorted(edits, key=lambda edit: edit.span.pair))
+        text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
+        places = {}
+        for edit, new in zip(edits, moves.new, strict=True):
+            if edit.placeholder is not None:
+                original = self._original(edit.placeholder)
+                start = new.start + edit.text.index(original)
+                places[edit.placeholder] = Span(start, start + len(original))
+        copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
+        return Restored(text, moves, copies, self._words(moves, copies))
+
+    def _original(self, i: int) -> str:
+        return self._protected.placeholders[i].span.of(self._protected.original)
+
+    def _sentence(self, placeholder: Placeholder) -> int | None:
+        """The one that has the stand-in among its words."""
+        n = bisect_right(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[-1].end)
+        if n == len(self._sentences):
+            return None
+        first, last = overlapping(self._sentences[n].source, placeholder.place)
+        return n if first < last else None
+
+    def _matches(self) -> tuple[dict[int, Span], list[Span]]:
+        """For each placeholder the stand-in that came out for it, and the stand-ins that came out for none."""
+        came_out: dict[tuple[int | None, str], list[Span]] = defaultdict(list)
+        for span, stand_in in stand_ins_in(self._translated, self._protected):
+            n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
+            inside = n < len(self._sentences) and self._sentences[n].target[0].start < span.end
+            came_out[n if inside else None, stand_in].append(span)
+        matches = {}
+        for i, placeholder in enumerate(self._protected.placeholders):
+            n_source = self._sentence_of[i]
+            if candidates := came_out.get((n_source, placeholder.stand_in)):
+                best = (
+                    max(range(len(candidates)), key=lambda k: self._aligned(i, candidates[k]))
+                    if n_source is not None
+                    else 0
+                )
+                matches[i] = candidates.pop(best)
+        left: dict[str, list[Span]] = defaultdict(list)
+        for (_, stand_in), spans in came_out.items():
+            left[stand_in] += spans
+        for i, placeholder in enumerate(self._protected.placeholders):
+            if i not in matches and left[placeholder.stand_in]:
+                matches[i] = left[placeholder.stand_in].pop(0)
+        return matches, [span for spans in left.values() for span in spans]
+
+    def _aligned(self, i: int, span: Span) -> float:
+        """How much a span of the translation attends to a placeholder."""
+        n = self._sentence_of[i]
+        if n is None:
+            return 0.0
+        first, last = overlapping(self._sentences[n].target, span)
+        return float(self._attention(i)[first:last].max(initial=0.0))
+
+    def _attention(self, i: int) -> Mass:
+        n = self._sentence_of[i]
+        return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
+
+    def _insertion(self, i: int, claimed: list[Span], points: set[int]) -> _Edit:
+        """In place of the word that is the translation of the stand-in, or before the one that is most so, or last.
+
+        Args:
+            claimed: spans that are replaced already, in order; this one is added.
+            points: where something is inserted already; this one is added.
+        """
+        attention = self._attention(i)
+        for row in np.argsort(-attention, kind="stable").tolist():
+            if attention[row] <= 0:
+                break
+            n = self._sentence_of[i]
+            word = core(self._translated, self._sentences[n].target[row]) if n is not None else None
+            if word is None or len(set(overlapping(claimed, word))) > 1:
+                continue
+            if attention[row] > 0.5:
+                insort(claimed, word, key=lambda span: span.pair)
+                return _Edit(word, self._original(i), i)
+            return self._inserted(i, word.start, points)
+        return self._inserted(i, len(self._translated.rstrip()), points)
+
+    def _inserted(self, i: int, point: int, points: set[int]) -> _Edit:
+        before, after = self._around(point, point)
+        space_before = (before and not before.isspace() and before not in OPENING) or (not after and point in points)
+        points.add(point)
+        text = " " * bool(space_before) + self._original(i) + " " * bool(after and not after.isspace())
+        return _Edit(Span(point, point), text, i)
+
+    def _around(self, start: int, end: int) -> tuple[str, str]:
+        return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]
+
+    def _with_space(self, span: Span) -> Span:
+        """What is removed, and one of the spaces around it."""
+        before, after = self._around(span.start, span.end)
+        if before == " " and not after.isalnum():
+            return Span(span.start - 1, span.end)
+        return Span(span.start, span.end + 1) if after == " " and before in ("", " ") else span
+
+    def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
+        """With each placeholder as a word, which is aligned to itself alone."""
+        of_sentence: dict[int | None, list[int]] = defaultdict(list)
+        for i, n in enumerate(self._sentence_of):
+            of_sentence[n].append(i)
+        copied = sorted((place for _, place in copies), key=lambda place: place.pair)
+        words = []
+        for n, sentence in enumerate(self._sentences):
+            rows = []
+            for word, row in zip(sentence.target, sentence.mass, strict=True):
+                place = moves.after(word)
+                first, last = overlapping(copied, place)
+                if first == last and place.start < place.end:
+                    rows.append((place, row))
+            for i in of_sentence[n]:
+                first, last = overlapping(sentence.source, self._protected.placeholders[i].place)
+                row = np.zeros(len(sentence.source), sentence.mass.dtype)
+                row[first:last] = 1 / (last - first)
+                rows.append((copies[i][1], row))
+            rows.sort(key=lambda item: item[0].pair)
+            source = [self._source_word(word) for word in sentence.source]
+            mass = np.array([row for _, row in rows]).reshape(len(rows), len(source))
+            words.append(AlignedWords(source, [place for place, _ in rows], mass))
+        alone = [AlignedWords([copies[i][0]], [copies[i][1]], np.ones((1, 1))) for i in of_sentence[None]]
+        return words + alone
+
+    def _source_word(self, word: Span) -> Span:
+        """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""
+        edits = self._protected.edits
+        first, last = overlapping(edits.new, word)
+        return edits.old[first] if first < last else edits.before(word)
+
+
+OPENING = "([{«“¿¡"
+
+
+def _apart(edits: list[_Edit]) -> list[_Edit]:
+    """Without overlaps: two that are removed may share the space between them."""
+    apart: list[_Edit] = []
+    end = 0
+    for edit in edits:
+        start = max(edit.span.start, end)
+        end = max(edit.span.end, start)
+        apart.append(replace(edit, span=Span(start, end)))
+    return apart

@@ -1,0 +1,188 @@
+"""HTML as a flat list of pieces, as service.markup reads it: text, inline tags, and what is not to be translated.
+
+Python's parser finds the tags, in broken markup too; here it is told what they mean for a translation.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from html import unescape
+from html.parser import HTMLParser
+from itertools import accumulate
+
+
+class PieceKind(Enum):
+    TEXT = auto()
+    START = auto()
+    END = auto()
+    OPAQUE = auto()
+    """To be kept as it is, and a word of the sentence around it: <code>, translate="no"."""
+    MARK = auto()
+    """To be kept as it is, and no word: <img>, a comment."""
+    BREAK = auto()
+    """To be kept as it is, between passages: <p>, <br>, <script>."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of an HTML text."""
+
+    kind: PieceKind
+    raw: str
+    """As it is written, for a text what it says."""
+    tag: str = ""
+    """Name of an element, in lower case."""
+
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+BLOCKS = _names(
+    "address article aside base blockquote body br button caption center col colgroup dd details dialog dir div dl dt "
+    "fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li link "
+    "listing main menu meta nav noframes noscript ol optgroup option p plaintext pre script search section select "
+    "style summary table tbody td template tfoot th thead title tr ul xmp"
+)
+"""Elements that end a passage before and after them; all others, unknown ones too, are inline, as in a browser."""
+
+VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+"""Elements that have no end tag."""
+
+WORDS = _names("code kbd math samp var")
+"""Elements that are not translated, and that a sentence speaks of."""
+
+UNREAD = _names("pre rp rt script style svg textarea xmp")
+"""Elements that are not translated, and that are no part of a sentence."""
+
+
+def read(html: str) -> list[Piece]:
+    """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
+    return _split_neighbours(_with_opaque(html, _Reader(html).items))
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What the parser found, and where it begins."""
+
+    kind: PieceKind
+    start: int
+    raw: str = ""
+    tag: str = ""
+    opaque: bool = False
+
+
+class _Reader(HTMLParser):
+    """Reads a text at once, and never closes: what is still open at the end is the end of the text, as it is."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.items: list[_Item] = []
+        self._lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
+        self.feed(html)
+        if self.rawdata:
+            start = len(html) - len(self.rawdata)
+            is_text = self.cdata_elem is None and (not self.rawdata.startswith("<") or self.rawdata == "<")
+            raw = unescape(self.rawdata) if is_text else self.rawdata
+            self.items.append(_Item(PieceKind.TEXT if is_text else PieceKind.BREAK, start, raw))
+        self.items.append(_Item(PieceKind.BREAK, len(html)))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kept = tag in WORDS or tag in UNREAD or any(map(_says_no, attrs))
+        kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK
+        self._add(kind, self.get_starttag_text() or "", tag, opaque=kept and kind is PieceKind.START)
+
+    def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        self._add(PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK, self.get_starttag_text() or "", tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add(PieceKind.END, "", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add(PieceKind.TEXT, data)
+
+    def handle_comment(self, _data: str) -> None:
+        self._add(PieceKind.MARK)
+
+    def handle_decl(self, _decl: str) -> None:
+        self._add(PieceKind.BREAK)
+
+    def handle_pi(self, _data: str) -> None:
+        self._add(PieceKind.MARK)
+
+    def unknown_decl(self, _data: str) -> None:
+        self._add(PieceKind.MARK)
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """<![...: to a browser a comment; Python's own reading of it may raise."""
+        return self.parse_bogus_comment(i, report)
+
+    def _add(self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False) -> None:
+        line, column = self.getpos()
+        self.items.append(_Item(kind, self._lines[line - 1] + column, raw, tag, opaque))
+
+
+def _says_no(attribute: tuple[str, str | None]) -> bool:
+    name, value = attribute
+    value = (value or "").lower()
+    return (name == "translate" and value.strip() == "no") or (name == "class" and "notranslate" in value.split())
+
+
+def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
+    """Each element that is not to be translated as one piece."""
+    pieces = []
+    ends = _ends(items)
+    i = 0
+    while i < len(items) - 1:
+        item, first = items[i], i
+        i += 1
+        kind = PieceKind.BREAK if item.tag in BLOCKS and item.kind is not PieceKind.MARK else item.kind
+        raw = item.raw
+        if item.opaque:
+            if first in ends:
+                i = ends[first] + 1
+            else:
+                i = next(j for j in range(i, len(items)) if items[j].tag in BLOCKS or items[j].kind is PieceKind.BREAK)
+            says = any(one.raw.strip() for one in items[first:i] if one.kind is PieceKind.TEXT)
+            if kind is not PieceKind.BREAK:
+                kind = PieceKind.OPAQUE if says and item.tag not in UNREAD else PieceKind.MARK
+            raw = html[item.start : items[i].start]
+            if first not in ends and kind is not PieceKind.BREAK:
+                raw += f"</{item.tag}>"
+        elif not raw and kind is not PieceKind.TEXT:
+            raw = html[item.start : items[i].start]
+        pieces.append(Piece(kind, raw, item.tag))
+    return pieces
+
+
+def _ends(items: Iterable[_Item]) -> dict[int, int]:
+    """Where each element ends that has an end tag of its own."""
+    ends = {}
+    opened: dict[str, list[int]] = {}
+    for i, item in enumerate(items):
+        if item.kind is PieceKind.START:
+            opened.setdefault(item.tag, []).append(i)
+        elif item.kind is PieceKind.END and opened.get(item.tag):
+            ends[opened[item.tag].pop()] = i
+    return ends
+
+
+def _split_neighbours(pieces: list[Piece]) -> list[Piece]:
+    """With a break between links, or the like, that touch: <a>Home</a><a>News</a> is not "HomeNews"."""
+    split = []
+    for i, piece in enumerate(pieces):
+        split.append(piece)
+        touching = piece.kind is PieceKind.END and 0 < i < len(pieces) - 2 and pieces[i + 1].kind is PieceKind.START
+        if (
+            touching
+            and pieces[i + 1].tag == piece.tag
+            and _is_letter(pieces[i - 1], -1)
+            and _is_letter(pieces[i + 2], 0)
+        ):
+            split.append(Piece(PieceKind.BREAK, ""))
+    return split
+
+
+def _is_letter(piece: Piece, i: int) -> bool:
+    """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
+    return piece.kind is PieceKind.TEXT and piece.raw[i:][:1].isalnum() and piece.raw[i] < "\u0590"

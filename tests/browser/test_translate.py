@@ -1,0 +1,160 @@
+"""Writing a text and reading its translation, and which words became which."""
+
+import json
+
+import httpx
+import pytest
+
+from tests.browser.asking import editor, part, settle, state, translated
+from tests.browser.conftest import Visit
+
+pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
+
+from playwright.sync_api import Page, Route, expect
+
+TEXT = "Two dogs play in the snow."
+LINES = "Two dogs play in the snow. Where is the station?\n\n  He is reading a book.\n"
+
+
+def test_the_translation_follows_the_text_as_it_is_written(visit: Visit, server: httpx.Client) -> None:
+    page = visit()
+    editor(page).press_sequentially(TEXT)
+    expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
+    expect(part(page, "timing")).to_contain_text("decode")
+    expect(part(page, "examples")).to_be_hidden()
+
+
+def test_white_space_and_lines_are_kept(visit: Visit, server: httpx.Client) -> None:
+    page = visit(state("translate", text=LINES))
+    settle(page)
+    shown = part(page, "translation").evaluate("box => box.innerText.replace('\\u200b', '')")
+    assert shown == translated(server, LINES)["text"]
+
+
+def test_what_is_superseded_is_given_up(visit: Visit, server: httpx.Client) -> None:
+    held: list[Route] = []
+
+    def hold_first(route: Route) -> None:
+        held.append(route) if not held else route.continue_()
+
+    page = visit(before=lambda page: page.route("**/translate", hold_first))
+    with page.expect_event("requestfailed") as failed:
+        with page.expect_request("**/translate"):
+            editor(page).fill("Two dogs")
+        editor(page).fill(TEXT)
+    assert failed.value.failure == "net::ERR_ABORTED"
+    expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
+
+
+def test_an_example_can_be_clicked(visit: Visit) -> None:
+    page = visit()
+    part(page, "examples").get_by_role("button").first.click()
+    settle(page)
+    expect(editor(page)).to_be_focused()
+    expect(part(page, "translation")).to_contain_text("fille")
+
+
+@pytest.mark.parametrize("text", [TEXT, LINES, "A dog \N{DOG FACE} runs. Two dogs play in the snow."])
+def test_pointing_at_a_word_lights_its_words_on_the_other_side(visit: Visit, server: httpx.Client, text: str) -> None:
+    page = visit(state("translate", text=text))
+    settle(page)
+    words = translated(server, text, alignment=True)["alignment"]["words"]
+    links = [tuple(map(int, pair.split("-"))) for pair in words["pairs"].split()]
+    lines = {"source": page.locator("#translate .editor .words"), "target": part(page, "translation")}
+    for side, other in (("source", "target"), ("target", "source")):
+        for i in {link[side == "target"] for link in links}:
+            box = lines[side].locator(".word").nth(i).bounding_box()
+            assert box is not None
+            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            linked = sorted({link[other == "target"] for link in links if link[side == "target"] == i})
+            assert lines[side].locator(".pointed").all_text_contents() == [words[side][i]["token"]]
+            assert lines[other].locator(".lit").all_text_contents() == [words[other][j]["token"] for j in linked]
+    page.mouse.move(0, 0)
+    expect(page.locator(".lit")).to_have_count(0)
+
+
+def test_words_are_walked_by_keyboard_on_both_sides(visit: Visit, server: httpx.Client) -> None:
+    page = visit(state("translate", text=TEXT))
+    settle(page)
+    words = translated(server, TEXT, alignment=True)["alignment"]["words"]
+    links = [tuple(map(int, pair.split("-"))) for pair in words["pairs"].split()]
+    translation, source = part(page, "translation"), page.locator("#translate .editor .words")
+    editor(page).focus()
+    page.keyboard.press("Control+Home")
+    for place, word in enumerate(words["source"]):
+        assert source.locator(".pointed").all_text_contents() == [word["token"]]
+        expected = [words["target"][t]["token"] for s, t in links if s == place]
+        assert translation.locator(".lit").all_text_contents() == expected
+        page.keyboard.press("ArrowRight")
+        while page.evaluate("document.activeElement.value[document.activeElement.selectionStart - 1]") != " ":
+            if place == len(words["source"]) - 2:
+                break
+            page.keyboard.press("ArrowRight")
+    page.keyboard.press("Tab")
+    while not translation.evaluate("box => box === document.activeElement"):
+        page.keyboard.press("Tab")
+    for place, word in enumerate(words["target"]):
+        assert translation.locator(".pointed").all_text_contents() == [word["token"]]
+        expected = [words["source"][s]["token"] for s, t in links if t == place]
+        assert source.locator(".lit").all_text_contents() == expected
+        expect(page.locator("#announcer")).to_have_text(f"{word['token']}: {' '.join(expected) or 'no counterpart'}")
+        page.keyboard.press("ArrowRight")
+
+
+def test_the_words_lie_under_those_of_the_text_area(visit: Visit) -> None:
+    page = visit()
+    for text in ("word " * 60, "one\ntwo\n", "a" * 300, "", "\N{DOG FACE} שלום\nword"):
+        editor(page).fill(text)
+        sizes = page.evaluate(
+            """() => {
+              const area = document.querySelector("#translate textarea");
+              const words = document.querySelector("#translate .editor .words");
+              return [area.clientWidth, words.clientWidth, area.clientHeight, words.clientHeight, area.scrollHeight];
+            }"""
+        )
+        assert sizes[0] == sizes[1]
+        assert sizes[2] == sizes[3]
+        assert sizes[4] <= sizes[2]
+
+
+def test_the_address_keeps_text_and_task(visit: Visit) -> None:
+    page = visit()
+    editor(page).fill(TEXT)
+    settle(page)
+    page.reload()
+    settle(page)
+    expect(editor(page)).to_have_value(TEXT)
+    page.evaluate("location.hash = 'classify?text=Wonderful.'")
+    settle(page)
+    expect(page.get_by_role("tab", name="Classify")).to_have_attribute("aria-selected", "true")
+    expect(part(page, "prediction")).to_contain_text("positive")
+
+
+def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
+    def both_ways(route: Route) -> None:
+        answer = route.fetch()
+        body = answer.json()
+        (translator,) = (model for model in body["models"] if model["directions"] == [{"source": "en", "target": "fr"}])
+        body["models"].append(translator | {"name": "back", "directions": [{"source": "fr", "target": "en"}]})
+        route.fulfill(response=answer, json=body)
+
+    def prepared(page: Page) -> None:
+        page.route("**/models", both_ways)
+
+    page = visit(state("translate", text=TEXT), before=prepared)
+    settle(page)
+    translation = part(page, "translation").inner_text()
+    page.route("**/translate", lambda route: route.abort())
+    with page.expect_request("**/translate") as asked:
+        page.get_by_role("button", name="Swap the languages").click()
+    body = json.loads(asked.value.post_data or "")
+    assert (body["text"], body["source"], body["target"], body["model"]) == (translation, "fr", "en", "back")
+
+
+def test_a_translation_is_copied(visit: Visit) -> None:
+    page = visit(state("translate", text=TEXT), permissions=["clipboard-read", "clipboard-write"])
+    settle(page)
+    button = page.locator("#translate .result").get_by_role("button", name="Copy")
+    button.click()
+    expect(page.locator("#translate .result").get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == part(page, "translation").inner_text()

@@ -1,0 +1,91 @@
+"""The choice of heads: on matrices made by hand, and on a tiny model from end to end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from model import __main__, alignment
+from model.alignment import Reference, agreement, among_words, compare, hard_links, word_attention
+from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
+from model.config import Config
+from model.data import Row
+from model.matrices import translation_matrices
+from model.tokenizer import BOS_ID
+from model.transformer import Transformer
+from model.word_aligner import Links
+
+Array = NDArray[np.float32]
+
+DIAGONAL = Reference(sure={(0, 0), (1, 1), (2, 2)}, possible={(0, 0), (1, 1), (2, 2), (1, 2)})
+SHIFTED = np.eye(3, 4, 1, dtype=np.float32)
+"""Each target word to the next source word; the last to none."""
+
+
+def test_a_source_words_tokens_add_up_and_a_target_words_are_averaged() -> None:
+    of_source = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], np.float32)  # two words, and </s>
+    of_target = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], np.float32)
+    tokens = np.array([[0.1, 0.2, 0.3, 0.4], [1, 0, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0, 1]], np.float32)
+    produced, read = among_words(tokens[None, None], of_source, of_target)
+    np.testing.assert_allclose(produced[0, 0], [[0.3, 0.3, 0.4], [0.5, 0.25, 0.25]], atol=1e-6)
+    np.testing.assert_allclose(read[0, 0], [[1, 0, 0], [0, 0.25, 0.75]], atol=1e-6)
+
+
+def test_a_target_word_has_its_best_source_word_unless_the_end_is_better() -> None:
+    attention = np.array([[0.5, 0.3, 0.2], [0.1, 0.4, 0.5], [0.1, 0.6, 0.3]], np.float32)
+    assert hard_links(attention) == {(0, 0), (1, 2)}
+
+
+def test_agreement_is_that_of_och_and_ney() -> None:
+    attention = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0]], np.float32)  # 0-0, 0-1, 1-2
+    result = agreement(Alignment(layer=0, heads=(0,), next_row=False), [attention[None]], [DIAGONAL])
+    assert result.precision == pytest.approx(100 * 2 / 3)
+    assert result.recall == pytest.approx(100 * 1 / 3)
+    assert result.aer == pytest.approx(100 * (1 - (1 + 2) / (3 + 3)))
+
+
+def test_the_head_that_aligns_is_found_with_its_layer_and_row() -> None:
+    attention = np.stack([[[SHIFTED] * 3] * 2] * 2)  # (2, Ld, H, V, W + 1)
+    attention[1, 0, 2] = np.eye(3, 4)
+    best, *others = compare([attention], [DIAGONAL])
+    assert best.alignment == Alignment(layer=0, heads=(2,), next_row=True)
+    assert (best.precision, best.recall, best.aer) == (100, 100, 0)
+    assert all(other.aer > 0 for other in others)
+
+
+def test_two_heads_that_know_a_half_each_are_taken_together() -> None:
+    attention = np.zeros((2, 1, 3, 3, 4), np.float32)
+    attention[..., 3] = 0.4  # whoever does not know looks to the end
+    attention[0, 0, 0, :2, :2] = np.eye(2)
+    attention[0, 0, 2, 2, 2] = 1
+    attention[0, 0, 1, :, 0] = 5
+    best, *_ = compare([attention], [DIAGONAL])
+    assert best.alignment == Alignment(layer=0, heads=(0, 2), next_row=False)
+    assert best.aer == 0
+
+
+def test_batches_and_padding_change_nothing(transformer: Transformer, tokenizer: Tokenizer) -> None:
+    rows = [Row("A dog.", "Un chien court."), Row("I don't.", "Je."), Row("Two men are here.", "Deux.")]
+    model = big_enough(transformer)
+    together = list(word_attention(model, tokenizer, rows))
+    for row, attention in zip(rows, together, strict=True):
+        source, target = tokenizer.encode(row.left), tokenizer.encode(row.right)
+        ids = torch.tensor([source.ids]), torch.tensor([len(source)]), torch.tensor([[BOS_ID, *target.ids[:-1]]])
+        with torch.inference_mode():
+            cross = translation_matrices(model, *ids).cross[0].numpy()
+        [alone] = word_attention(model, tokenizer, [row])
+        np.testing.assert_allclose(attention, alone, atol=1e-6)
+        assert attention.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+        # The last token of a text is its last word: read in the last row, produced in the one before.
+        ends = cross[..., -1] + cross[..., [o == " " for o in source.tokens]].sum(-1)
+        np.testing.assert_allclose(attention[:, :, :, -1, -1], [ends[..., -2], ends[..., -1]], atol=1e-6)
+
+
+def big_enough(model: Transformer) -> Transformer:
+    """The same, with an embedding of the tokenizer's size."""
+    return Transformer(model.config.model_copy(update={"vocab_size": 320})).eval()

@@ -1,0 +1,92 @@
+"""The attention matrices: stochastic, masked, and those that the model itself multiplies its values with."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.attention import MultiHeadAttention
+from model.matrices import Matrices, classification_matrices, observe, translation_matrices
+from model.transformer import Transformer, TransformerClassifier, padding_mask
+
+B, S, T, H, E = 3, 7, 5, 3, 24
+LENGTHS = torch.tensor([7, 1, 4])
+
+
+@pytest.fixture
+def matrices(transformer: Transformer) -> Matrices:
+    return of(transformer, torch.randint(4, 50, (B, S)), LENGTHS, torch.randint(4, 50, (B, T)))
+
+
+def of(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> Matrices:
+    with torch.inference_mode():
+        return translation_matrices(model, source, lengths, target)
+
+
+def test_there_is_one_matrix_for_each_layer_and_head(matrices: Matrices) -> None:
+    assert matrices.encoder.shape == (B, 3, H, S, S)
+    assert matrices.decoder.shape == (B, 2, H, T, T)
+    assert matrices.cross.shape == (B, 2, H, T, S)
+
+
+def test_every_row_sums_to_one(matrices: Matrices) -> None:
+    for kind in (matrices.encoder, matrices.decoder, matrices.cross):
+        torch.testing.assert_close(kind.sum(dim=-1), torch.ones(kind.shape[:-1]))
+
+
+def test_columns_of_padding_and_of_the_future_are_zero_to_the_bit(matrices: Matrices) -> None:
+    padding = ~padding_mask(LENGTHS, S)
+    for kind in (matrices.encoder, matrices.cross):
+        assert torch.all(kind.masked_select(padding[:, None, None, None, :].expand_as(kind)) == 0)
+    assert torch.all(matrices.decoder.triu(1) == 0)
+
+
+def test_padding_changes_no_matrix(transformer: Transformer) -> None:
+    source, target = torch.randint(4, 50, (1, 4)), torch.randint(4, 50, (1, T))
+    padded = torch.cat([source, torch.randint(4, 50, (1, 3))], dim=1)
+    alone = of(transformer, source, torch.tensor([4]), target)
+    together = of(transformer, padded, torch.tensor([4]), target)
+    torch.testing.assert_close(together.encoder[..., :4, :4], alone.encoder)
+    torch.testing.assert_close(together.decoder, alone.decoder)
+    torch.testing.assert_close(together.cross[..., :4], alone.cross)
+
+
+def test_layers_and_sublayers_are_told_apart(transformer: Transformer) -> None:
+    """Each matrix, times the values of its own sublayer, is what that sublayer says in the model."""
+    source, target = torch.randint(4, 50, (B, S)), torch.randint(4, 50, (B, T))
+    encoder = [layer.self_attention for layer in transformer.encoder.encoder_layers()]
+    decoder = [layer.self_attention for layer in transformer.decoder.decoder_layers()]
+    cross = [layer.cross_attention for layer in transformer.decoder.decoder_layers()]
+    said: dict[MultiHeadAttention, tuple[Tensor, Tensor, Tensor]] = {}
+
+    def note(attention: MultiHeadAttention, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        said[attention] = (inputs[1], inputs[2], output)
+
+    for attention in (*encoder, *decoder, *cross):
+        attention.register_forward_hook(note)
+    matrices = of(transformer, source, LENGTHS, target)
+    for attentions, kind in ((encoder, matrices.encoder), (decoder, matrices.decoder), (cross, matrices.cross)):
+        for i, attention in enumerate(attentions):
+            key, value, output = said[attention]
+            _, v = attention.project_memory(key, value)
+            context = attention.merge_heads(kind[:, i] @ v)
+            torch.testing.assert_close(attention.output(context), output)
+
+
+def test_a_classifiers_matrices_are_its_encoders(classifier: TransformerClassifier) -> None:
+    ids = torch.randint(4, 50, (B, S))
+    with torch.inference_mode():
+        matrices = classification_matrices(classifier, ids, LENGTHS)
+    assert matrices.shape == (B, 2, H, S, S)
+    torch.testing.assert_close(matrices.sum(dim=-1), torch.ones(B, 2, H, S))
+    assert torch.all(matrices[1, ..., 1:] == 0)
+
+
+def test_nobody_watches_a_model_once_its_matrices_are_taken(transformer: Transformer) -> None:
+    attention = next(transformer.encoder.encoder_layers()).self_attention
+
+    def fail() -> None:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        observe([attention], fail)
+    assert not attention._forward_hooks
