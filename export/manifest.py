@@ -137,8 +137,8 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
 
 
 def last_layer(config: TransformerConfig) -> Alignment:
-    """The alignment of a model whose heads nobody has compared: a layer's heads together are wrong less than one."""
-    return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=True)
+    """The alignment of a model whose heads nobody has compared: of single heads some align nothing."""
+    return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=False)
 
 
 def output_bias(model: Transformer | TransformerClassifier) -> tuple[float, ...] | None:

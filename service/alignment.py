@@ -3,7 +3,7 @@
 Legend: T target tokens, S source tokens, W words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from tokenizers import Regex, pre_tokenizers
 
 from service.artifact import AlignmentChoice
 from service.schemas import Alignment, Links, ShownToken
+from service.sentences import Span
 from service.tokens import Token
 
 Weights = NDArray[np.float32]
@@ -36,8 +37,10 @@ class AlignedSentence:
     """(T, S), each row sums to 1."""
 
 
-def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
+def aligning(cross: Weights | None, choice: AlignmentChoice) -> Weights:
     """(T, S): of a sentence's cross-attention (layers, heads, T, S), what its model's manifest chooses."""
+    if cross is None:
+        return np.zeros((0, 0), np.float32)  # nobody asked for it
     weights: Weights = cross[choice.layer, list(choice.heads)].mean(axis=0)
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
 
@@ -48,7 +51,32 @@ def words(text: str) -> list[Token]:
     return [Token(piece, start, end) for piece, (start, end) in pieces if not piece.isspace()]
 
 
-def aligned(sentences: list[AlignedSentence], source_text: str, target_text: str) -> Alignment:
+@dataclass(frozen=True)
+class View:
+    """A text as the model has it, and as the user does, where the two differ by what the model is not shown."""
+
+    text: str
+    shown: str
+    to_shown: Callable[[Span], Span]
+    """Where a span of the one is in the other."""
+
+    @classmethod
+    def of(cls, text: str) -> "View":
+        """A text that is shown as it is."""
+        return cls(text, text, lambda span: span)
+
+    def token(self, token: Token) -> ShownToken:
+        """A token of the model."""
+        span = self.to_shown(Span(token.start, token.end))
+        return ShownToken.model_construct(token=token.token, span=span.pair)
+
+    def word(self, word: Token) -> ShownToken:
+        """A word, as the user has it."""
+        span = self.to_shown(Span(word.start, word.end))
+        return ShownToken.model_construct(token=span.of(self.shown), span=span.pair)
+
+
+def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
     """Token and word links of a text that was translated sentence by sentence."""
     links: list[tuple[int, int]] = []
     first_source = first_target = 0
@@ -56,12 +84,13 @@ def aligned(sentences: list[AlignedSentence], source_text: str, target_text: str
         links += [(first_source + s, first_target + t) for s, t in _token_links(sentence)]
         first_source += len(sentence.source)
         first_target += len(sentence.target)
-    source = [token for sentence in sentences for token in sentence.source]
-    target = [token for sentence in sentences for token in sentence.target]
-    source_words, target_words = words(source_text), words(target_text)
+    source_tokens = [source.token(token) for sentence in sentences for token in sentence.source]
+    target_tokens = [target.token(token) for sentence in sentences for token in sentence.target]
+    source_words, target_words = words(source.text), words(target.text)
     weights = word_weights(sentences, source_words, target_words)
     word_links = [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
-    return Alignment(**_links(source, target, links).model_dump(), words=_links(source_words, target_words, word_links))
+    of_words = _links([*map(source.word, source_words)], [*map(target.word, target_words)], word_links)
+    return Alignment(**_links(source_tokens, target_tokens, links).model_dump(), words=of_words)
 
 
 def word_weights(sentences: list[AlignedSentence], source_words: list[Token], target_words: list[Token]) -> Weights:
@@ -102,10 +131,6 @@ def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
     return [(s, t) for t, s in enumerate(best) if s != end and sentence.target[t].start < sentence.target[t].end]
 
 
-def _links(source: list[Token], target: list[Token], links: list[tuple[int, int]]) -> Links:
-    return Links(
-        source=[ShownToken.of(token) for token in source],
-        target=[ShownToken.of(token) for token in target],
-        pairs=" ".join(f"{s}-{t}" for s, t in links),
-        spans=[((source[s].start, source[s].end), (target[t].start, target[t].end)) for s, t in links],
-    )
+def _links(source: list[ShownToken], target: list[ShownToken], links: list[tuple[int, int]]) -> Links:
+    pairs = " ".join(f"{s}-{t}" for s, t in links)
+    return Links(source=source, target=target, pairs=pairs, spans=[(source[s].span, target[t].span) for s, t in links])

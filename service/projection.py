@@ -112,7 +112,9 @@ class _Projection:
         words = self._words_in(into)
         attention = {i: self._attention(span, words) for i, span in spans.items()}
         owners: dict[int, int | None] = dict.fromkeys(taken)
-        owners |= {w: i for i, masses in attention.items() for w, mass in masses.items() if mass > 0.5 and w not in taken}
+        owners |= {
+            w: i for i, masses in attention.items() for w, mass in masses.items() if mass > 0.5 and w not in taken
+        }
         runs = {}
         for i, span in spans.items():
             everything = overlapping(self._source_words, span) == overlapping(self._source_words, within)

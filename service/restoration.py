@@ -62,8 +62,9 @@ class _Restoration:
     def restored(self) -> Restored:
         matches, surplus = self._matches()
         originals = {self._original(i) for i in range(len(self._protected.placeholders))}
-        invented = [span for span, _ in found(self._translated) if span.of(self._translated) in originals]
-        claimed = sorted([*matches.values(), *surplus, *invented], key=lambda span: span.pair)
+        strange = [span for span, _ in found(self._translated)]
+        invented = [span for span in strange if span.of(self._translated) in originals]
+        claimed = sorted([*matches.values(), *surplus, *strange], key=lambda span: span.pair)
         edits = [_Edit(span, self._original(i), i) for i, span in matches.items()]
         edits += [_Edit(self._with_space(span)) for span in (*surplus, *invented)]
         points: set[int] = set()
@@ -152,9 +153,11 @@ class _Restoration:
 
     def _inserted(self, i: int, point: int, points: set[int]) -> _Edit:
         before, after = self._around(point, point)
-        space_before = (before and not before.isspace() and before not in OPENING) or (not after and point in points)
+        space_after = after != "" and not after.isspace()
+        space_before = before != "" and not before.isspace() and before not in OPENING
+        space_before |= point in points and not space_after  # after what was inserted before
         points.add(point)
-        text = " " * bool(space_before) + self._original(i) + " " * bool(after and not after.isspace())
+        text = " " * space_before + self._original(i) + " " * space_after
         return _Edit(Span(point, point), text, i)
 
     def _around(self, start: int, end: int) -> tuple[str, str]:

@@ -15,7 +15,6 @@ from service.schemas import (
     ClassificationUsage,
     ClassifyRequest,
     ClassifyResponse,
-    Index,
     ModelCard,
     ModelsResponse,
     Status,
@@ -88,11 +87,6 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     async def scrape() -> Response:
         """Prometheus metrics."""
         return Response(metrics.render(), media_type=metrics.MEDIA_TYPE)
-
-    @router.get("/")
-    async def index() -> Index:
-        """Where to go."""
-        return Index(name="attend", docs="/docs", models="/models")
 
     return router
 

@@ -249,6 +249,8 @@ class ModelCard(BaseModel):
     task: Literal["translation", "classification"]
     directions: list[Direction]
     labels: list[str]
+    layers: dict[Literal["encoder", "decoder"], int] = Field(description="Attention layers.")
+    heads: int = Field(description="Attention heads of one layer.")
     limits: Limits = Field(description="Of one sentence or window; longer texts are split, never cut off.")
     precision: Literal["fp32", "int8", "fp16"]
     provider: Literal["cpu", "cuda"]
@@ -257,7 +259,10 @@ class ModelCard(BaseModel):
 
     @classmethod
     def of(cls, manifest: Manifest, provider: Literal["cpu", "cuda"]) -> "ModelCard":
-        return cls(provider=provider, **manifest.model_dump(include=cls.model_fields.keys() - {"provider"}))
+        dimensions = manifest.dimensions
+        layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
+        own = {"provider": provider, "heads": dimensions.n_heads, "layers": {k: n for k, n in layers.items() if n}}
+        return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 
 
 class ModelsResponse(BaseModel):
@@ -266,14 +271,6 @@ class ModelsResponse(BaseModel):
 
 class Status(BaseModel):
     status: Literal["live", "ready"]
-
-
-class Index(BaseModel):
-    """Where to go from the root."""
-
-    name: str
-    docs: str
-    models: str
 
 
 class FieldProblem(BaseModel):

@@ -52,7 +52,7 @@ VOID = _names("area base br col embed frame hr img input link meta param source 
 WORDS = _names("code kbd math samp var")
 """Elements that are not translated, and that a sentence speaks of."""
 
-UNREAD = _names("pre rp rt script style svg textarea xmp")
+UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
 """Elements that are not translated, and that are no part of a sentence."""
 
 
@@ -148,7 +148,8 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
                 kind = PieceKind.OPAQUE if says and item.tag not in UNREAD else PieceKind.MARK
             raw = html[item.start : items[i].start]
             if first not in ends and kind is not PieceKind.BREAK:
-                raw += f"</{item.tag}>"
+                inside = [one.kind for one in items[first:i] if one.tag == item.tag]
+                raw += f"</{item.tag}>" * (inside.count(PieceKind.START) - inside.count(PieceKind.END))
         elif not raw and kind is not PieceKind.TEXT:
             raw = html[item.start : items[i].start]
         pieces.append(Piece(kind, raw, item.tag))

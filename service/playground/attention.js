@@ -177,8 +177,9 @@ export class AttentionPanel {
     this.#parts.explained.textContent = KINDS[this.#kind].explained;
     const weights = this.#weights();
     if (weights === null) return;
-    this.#heads.show(this.#matrices.layers(this.#kind), [...range(this.#model.heads), "mean"], (layer, head) => this.#weights(layer, head));
-    this.#heads.mark(this.#layer, this.#head);
+    const chosen = { layer: this.#layer, head: this.#head };
+    const heads = [...range(this.#model.heads), "mean"];
+    this.#heads.show(this.#matrices.layers(this.#kind), heads, (layer, head) => this.#weights(layer, head), chosen);
     this.#map.show(weights, this.#name);
     this.#scale();
     this.#tabulate();

@@ -26,7 +26,7 @@ export function sequential(dark) {
   return Array.from({ length: 256 }, (_, i) => {
     const t = i / 255;
     const chroma = 0.01 + 0.1 * Math.sin(2.5 * t);
-    return dark ? oklch(0.235 + 0.7 * t, chroma, 215 - 75 * t) : oklch(0.975 - 0.66 * t, chroma, 165 + 85 * t);
+    return dark ? oklch(0.255 + 0.68 * t, chroma, 215 - 75 * t) : oklch(0.975 - 0.66 * t, chroma, 165 + 85 * t);
   });
 }
 

@@ -28,46 +28,35 @@ export class Heads {
    * @param {number[]} layers
    * @param {Head[]} heads
    * @param {(layer: number, head: Head) => import("./tensors.js").Weights | null} weightsOf
+   * @param {{layer: number, head: Head}} chosen
    */
-  show(layers, heads, weightsOf) {
+  show(layers, heads, weightsOf, chosen) {
     this.#redraw = () => {
       const focused = this.#box.contains(document.activeElement);
-      const current = this.#current();
-      this.#rows = layers.map((layer) => heads.map((head) => this.#picture(layer, head, weightsOf(layer, head))));
+      this.#rows = layers.map((layer) => heads.map((head) => this.#picture(layer, head, weightsOf(layer, head), chosen)));
       this.#box.style.gridTemplateColumns = `auto repeat(${heads.length}, minmax(0, 1fr))`;
       this.#box.replaceChildren(
-        element("span", {}),
-        ...heads.map((head) => element("span", { className: "axis", "aria-hidden": "true" }, String(head))),
-        ...this.#rows.flatMap((row, i) => [
-          element("span", { className: "axis", "aria-hidden": "true" }, String(layers[i])),
-          ...row.map(({ button }) => button),
-        ]),
+        axis(""),
+        ...heads.map((head) => axis(String(head))),
+        ...this.#rows.flatMap((row, i) => [axis(String(layers[i])), ...row.map(({ button }) => button)]),
       );
-      if (current) this.mark(current.layer, current.head);
-      if (focused) this.#current()?.button.focus();
+      if (focused) this.#at(chosen.layer, chosen.head)?.button.focus();
     };
     this.#redraw();
   }
 
-  /** @param {number} layer @param {Head} head */
-  mark(layer, head) {
-    for (const picture of this.#rows.flat()) {
-      const chosen = picture.layer === layer && picture.head === head;
-      picture.button.setAttribute("aria-pressed", String(chosen));
-      picture.button.tabIndex = chosen ? 0 : -1;
-    }
-  }
-
-  #picture(layer, head, weights) {
+  #picture(layer, head, weights, chosen) {
     const name = head === "mean" ? `Layer ${layer}, mean of its heads` : `Layer ${layer}, head ${head}`;
-    const button = element("button", { className: "head", "aria-label": name, "aria-pressed": "false", title: name, tabIndex: -1 });
+    const pressed = layer === chosen.layer && head === chosen.head;
+    const button = element("button", { className: "head", "aria-label": name, title: name, tabIndex: pressed ? 0 : -1 });
+    button.setAttribute("aria-pressed", String(pressed));
     if (weights) button.append(painted(weights, largestOf(weights)));
     button.addEventListener("click", () => this.#choose(layer, head));
     return { layer, head, button };
   }
 
-  #current() {
-    return this.#rows.flat().find(({ button }) => button.tabIndex === 0);
+  #at(layer, head) {
+    return this.#rows.flat().find((picture) => picture.layer === layer && picture.head === head);
   }
 
   #walk(event) {
@@ -78,8 +67,10 @@ export class Heads {
     event.preventDefault();
     const column = this.#rows[row].findIndex(({ button }) => button === event.target);
     const next = this.#rows[row + step[0]]?.[column + step[1]];
-    if (!next) return;
-    this.#choose(next.layer, next.head);
-    this.#rows.flat().find(({ layer, head }) => layer === next.layer && head === next.head)?.button.focus();
+    if (next) this.#choose(next.layer, next.head);
   }
+}
+
+function axis(text) {
+  return element("span", { className: "axis", "aria-hidden": "true" }, text);
 }

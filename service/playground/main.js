@@ -12,15 +12,17 @@ const TASKS = { translate: "translation", classify: "classification" };
 
 async function start() {
   const notice = new Notice(document.getElementById("start-notice"), start);
+  let all;
   try {
-    const all = await models();
-    notice.hide();
-    removeEventListener("online", start);
-    open(all);
+    all = await models();
   } catch (error) {
     notice.show(error);
     addEventListener("online", start);
+    return;
   }
+  notice.hide();
+  removeEventListener("online", start);
+  open(all);
 }
 
 /** @param {import("./types.js").Model[]} all */

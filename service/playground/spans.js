@@ -55,7 +55,7 @@ export function cut(text, tokens) {
  * @param {string} before
  * @param {string} after
  * @param {Piece[]} pieces
- * @returns {Piece[]}
+ * @returns {{pieces: Piece[], ahead: number, behind: number}}  With the numbers of those that stayed at both ends.
  */
 export function carried(before, after, pieces) {
   const shorter = Math.min(before.length, after.length);
@@ -64,28 +64,13 @@ export function carried(before, after, pieces) {
   let tail = 0;
   while (tail < shorter - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
   const shift = after.length - before.length;
-  const kept = pieces.filter((piece) => piece.tokens.length > 0);
-  const ahead = kept.filter((piece) => piece.end <= head);
-  const behind = kept.filter((piece) => piece.end > head && piece.start >= before.length - tail);
-  const moved = behind.map(({ start, end, tokens }) => ({ start: start + shift, end: end + shift, tokens }));
-  return filled([...ahead, ...moved], after.length);
-}
-
-/**
- * The same pieces with those between them.
- *
- * @param {Piece[]} pieces
- * @param {number} length
- */
-function filled(pieces, length) {
-  const all = [];
-  let position = 0;
-  for (const piece of [...pieces, { start: length, end: length, tokens: [] }]) {
-    if (piece.start > position) all.push({ start: position, end: piece.start, tokens: [] });
-    if (piece.end > piece.start) all.push(piece);
-    position = piece.end;
-  }
-  return all;
+  const ahead = pieces.filter((piece) => piece.end <= head);
+  const behind = pieces
+    .filter((piece) => piece.end > head && piece.start >= before.length - tail)
+    .map(({ start, end, tokens }) => ({ start: start + shift, end: end + shift, tokens }));
+  const [start, end] = [ahead.at(-1)?.end ?? 0, behind[0]?.start ?? after.length];
+  const between = start < end ? [{ start, end, tokens: [] }] : [];
+  return { pieces: [...ahead, ...between, ...behind], ahead: ahead.length, behind: behind.length };
 }
 
 /**

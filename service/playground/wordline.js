@@ -11,8 +11,6 @@ export class WordLine {
   #elements = [];
   /** @type {{box: DOMRect, tokens: number[]}[] | null}  Where the words are, relative to the box. */
   #places = null;
-  /** @type {(string | undefined)[]} */
-  #colors = [];
   #text = "";
 
   /** @param {HTMLElement} box */
@@ -31,20 +29,19 @@ export class WordLine {
    */
   show(text, tokens) {
     this.#text = text;
-    this.#colors = [];
+    this.#elements = [];
     this.#render(cut(text, tokens));
   }
 
-  /** The text has been changed; words that it still has stay as they were. */
+  /** The text has been changed; words that it still has stay as they are. */
   change(text) {
-    const pieces = carried(this.#text, text, this.#pieces);
+    const { pieces, ahead, behind } = carried(this.#text, text, this.#pieces);
     this.#text = text;
-    this.#render(pieces);
+    this.#render(pieces, ahead, behind);
   }
 
   /** @param {(string | undefined)[]} colors  Of each token. */
   paint(colors) {
-    this.#colors = colors;
     this.#elements.forEach((elements, i) => elements.forEach((word) => (word.style.backgroundColor = colors[i] ?? "")));
   }
 
@@ -90,22 +87,28 @@ export class WordLine {
     return this.#pieces.filter(({ tokens }) => tokens.length > 0).map(({ tokens }) => tokens);
   }
 
-  #render(pieces) {
-    this.#pieces = pieces;
-    this.#elements = [];
-    this.#places = null;
-    const nodes = pieces.map(({ start, end, tokens }) => {
-      const written = this.#text.slice(start, end);
-      if (tokens.length === 0) return document.createTextNode(written);
-      const word = document.createElement("span");
-      word.className = "word";
-      word.textContent = written;
-      word.style.backgroundColor = this.#colors[tokens[0]] ?? "";
-      for (const i of tokens) (this.#elements[i] ??= []).push(word);
-      return word;
-    });
+  /** Pieces at both ends may be shown already; long texts are long in the making. */
+  #render(pieces, ahead = 0, behind = 0) {
+    const nodes = [...this.box.childNodes];
+    const shown = this.#pieces.length;
+    const made = pieces.slice(ahead, pieces.length - behind).map((piece) => this.#made(piece));
+    for (const node of nodes.slice(ahead, shown - behind)) node.remove();
+    for (const node of nodes.slice(shown)) node.remove();
+    this.box.insertBefore(fragment(made), behind > 0 ? nodes[shown - behind] : null);
     // A last line break is a line of its own in an editor, but not in a box.
-    this.box.replaceChildren(...nodes, this.#text.endsWith("\n") || this.#text === "" ? "\u200b" : "");
+    if (this.#text.endsWith("\n") || this.#text === "") this.box.append("\u200b");
+    this.#pieces = pieces;
+    this.#places = null;
+  }
+
+  #made({ start, end, tokens }) {
+    const written = this.#text.slice(start, end);
+    if (tokens.length === 0) return document.createTextNode(written);
+    const word = document.createElement("span");
+    word.className = "word";
+    word.textContent = written;
+    for (const i of tokens) (this.#elements[i] ??= []).push(word);
+    return word;
   }
 
   #measured(origin) {
@@ -118,4 +121,10 @@ export class WordLine {
         })),
       );
   }
+}
+
+function fragment(nodes) {
+  const whole = document.createDocumentFragment();
+  for (const node of nodes) whole.append(node);
+  return whole;
 }

@@ -45,10 +45,10 @@ def classified(server: httpx.Client, text: str, **options: Any) -> dict[str, Any
     return prediction
 
 
-def contrast(page: Page, locator: Locator) -> float:
-    """The contrast ratio (WCAG 2.2) of an element's text and the nearest opaque background behind it."""
-    ratio: float = locator.evaluate(
-        """(element) => {
+def faintest(texts: Locator) -> tuple[float, str]:
+    """The lowest contrast ratio (WCAG 2.2) of texts and the nearest opaque backgrounds behind them, and which it is."""
+    ratio, text = texts.evaluate_all(
+        """(elements) => {
           const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
           const rgba = (color) => {
             canvas.clearRect(0, 0, 1, 1);
@@ -56,16 +56,19 @@ def contrast(page: Page, locator: Locator) -> float:
             canvas.fillRect(0, 0, 1, 1);
             return canvas.getImageData(0, 0, 1, 1).data;
           };
+          const linear = (c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
           const luminance = (color) => {
-            const linear = (c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
             const [r, g, b] = [...rgba(color)].map((channel) => linear(channel / 255));
             return 0.2126 * r + 0.7152 * g + 0.0722 * b;
           };
           const opaque = (box) => rgba(getComputedStyle(box).backgroundColor)[3] === 255;
-          let behind = element;
-          while (behind.parentElement && !opaque(behind)) behind = behind.parentElement;
-          const [a, b] = [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor].map(luminance);
-          return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          const contrast = (element) => {
+            let behind = element;
+            while (behind.parentElement && !opaque(behind)) behind = behind.parentElement;
+            const [a, b] = [getComputedStyle(element).color, getComputedStyle(behind).backgroundColor].map(luminance);
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+          };
+          return elements.map((element) => [contrast(element), element.outerHTML]).sort(([a], [b]) => a - b)[0];
         }"""
     )
-    return ratio
+    return ratio, text

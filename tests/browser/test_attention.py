@@ -109,7 +109,7 @@ def test_a_cell_is_pointed_at_where_its_colour_is(visit: Visit, server: httpx.Cl
     frame.scroll_into_view_if_needed()
     frame.focus()
     page.keyboard.press("ArrowDown")  # row 1, column 0
-    ring = page.locator(".ring").bounding_box()
+    ring = page.locator("#translate .ring").bounding_box()
     assert ring is not None
     for row, column in ((0, 0), (1, 1), (4, 3)):
         x = ring["x"] + (column + 0.5) * ring["width"]

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.browser.asking import classified, contrast, editor, part, settle, state
+from tests.browser.asking import classified, editor, faintest, part, settle, state
 from tests.browser.conftest import Visit
 
 pytest.importorskip("playwright", reason="playwright is not installed (pip install playwright)")
@@ -97,8 +97,8 @@ def test_text_can_be_read_on_every_shade(visit: Visit, scheme: str) -> None:
     settle(page)
     ink = editor(page).evaluate("area => getComputedStyle(area).color")
     page.locator("#classify .editor .words").evaluate("(box, ink) => (box.style.color = ink)", ink)
-    words = page.locator("#classify .editor .word")
-    assert min(contrast(page, words.nth(i)) for i in range(words.count())) >= 4.5
+    ratio, text = faintest(page.locator("#classify .editor .word"))
+    assert ratio >= 4.5, text
 
 
 def test_attention_of_a_classifier_is_shown(visit: Visit) -> None:

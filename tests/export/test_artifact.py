@@ -18,8 +18,11 @@ import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
 from export.calibration import Limits
+from export.manifest import describe
 from export.proof import ProofError
 from export.tracing import ExportError
+from model.checkpoint import load_checkpoint
+from model.transformer import TransformerClassifier
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +34,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files = manifest.pop("files")
     assert manifest == {
-        "format_version": 2,
+        "format_version": 3,
         "name": "translation",
         "task": "translation",
         "precision": "int8",
@@ -51,23 +54,28 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
         "decoding": {"beam_size": 4, "length_penalty": 1.0},
+        "alignment": {"layer": 1, "heads": [0, 1, 2], "next_row": False},
+        "bias": None,
         "evaluation": {},
     }
-    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "tokenizer.json"}
+    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "attention.onnx", "tokenizer.json"}
     assert {path.name for path in directory.iterdir()} == files.keys() | {"manifest.json"}
     for name, file in files.items():
         content = (directory / name).read_bytes()
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
-def test_the_manifest_of_a_classifier(artifact: MakeArtifact) -> None:
+def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
     manifest = json.loads((artifact("max_classifier", "fp32") / "manifest.json").read_text())
     assert manifest["task"] == "classification"
     assert manifest["dimensions"]["n_decoder_layers"] == 0
     assert manifest["labels"] == ["bad", "good", "odd", "dull", "long"]
     assert manifest["limits"] == {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 0}
     assert (manifest["pooling"], manifest["decoding"], manifest["directions"]) == ("max", None, [])
-    assert manifest["files"].keys() == {"classifier.onnx", "tokenizer.json"}
+    model = load_checkpoint(checkpoint("max_classifier")).model
+    assert isinstance(model, TransformerClassifier)
+    assert (manifest["alignment"], manifest["bias"]) == (None, model.output.bias.tolist())
+    assert manifest["files"].keys() == {"classifier.onnx", "attention.onnx", "tokenizer.json"}
 
 
 def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
@@ -93,6 +101,15 @@ def test_the_same_checkpoint_gives_the_same_bytes_in_another_process(
     assert contents(tmp_path / "again") == contents(first)
     assert "translations together and alone: 13 of 13 equal" in finished.stdout
     assert finished.stderr == ""
+
+
+def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+    chosen = tmp_path / "checkpoint"
+    shutil.copytree(checkpoint("translation"), chosen)
+    choice = {"layer": 0, "heads": [2, 0], "next_row": True}
+    (chosen / "alignment.json").write_text(json.dumps({"choice": choice, "measured": {}}))
+    manifest = describe(load_checkpoint(chosen), "int8", tmp_path / "checkpoint")
+    assert manifest.model_dump(mode="json")["alignment"] == choice
 
 
 def test_a_failed_proof_leaves_no_artifact(

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from export.classifying import Classifier
+from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
 from export.padding import pad
-from export.proof import TOLERANCES
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 

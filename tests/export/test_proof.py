@@ -7,8 +7,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from export.examination import Examination
 from export.manifest import Precision, read_manifest
-from export.proof import Examination, ProofError, inputs, prove
+from export.proof import ProofError, inputs, prove
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
 
@@ -20,6 +21,9 @@ from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
         ("encoder.onnx", "memory_projection", "encoder outputs"),
         ("decoder_step.onnx", "decoder.layers.1.feed_forward.hidden", "decoder steps"),
         ("decoder_step.onnx", "decoder.layers.0.cross_attention.output", "decoder steps"),
+        ("attention.onnx", "encoder.layers.0.feed_forward.output", "encoder attention"),
+        ("attention.onnx", "decoder.layers.0.feed_forward.output", "decoder attention"),
+        ("attention.onnx", "queries.1", "cross attention"),
     ],
 )
 def test_one_wrong_bias_is_found(

@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from export import quantization
-from export.calibration import Limits, activation_limits, watch
+from export.calibration import STEP, Limits, activation_limits, watch
+from export.products import products as weighted_products
 from export.quantization import quantize, quantize_rows
 from export.tracing import trace_all
 from model.checkpoint import load_checkpoint
-from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]
 
@@ -64,6 +65,22 @@ def test_a_product_that_was_not_calibrated_stays_in_float() -> None:
     assert [node.op_type for node in graph.graph] == ["MatMul"]
 
 
+def test_a_product_of_two_activations_is_neither_calibrated_nor_quantized() -> None:
+    """As queries times keys, whose values are nobody's weights."""
+    graph = products([WEIGHT])
+    (x,), (y,) = graph.graph.inputs, graph.graph.outputs
+    turned = ir.node("Transpose", [x], {"perm": (0, 2, 1)}, name="layer/Transpose")
+    product = ir.node("MatMul", [x, turned.outputs[0]], name="layer/MatMul")
+    product.outputs[0].name, product.outputs[0].dtype, product.outputs[0].shape = "scores", ir.DataType.FLOAT, y.shape
+    graph.graph.extend([turned, product])
+    graph.graph.outputs.append(product.outputs[0])
+    found: Limits = defaultdict(float)
+    watch(graph)(found, {"x": X})
+    assert found.keys() == {"layer_0/MatMul"}
+    _, scores = run(quantized(graph), X)
+    np.testing.assert_allclose(scores, X @ X.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
+
+
 def test_calibration_finds_the_largest_magnitude_that_each_product_reads() -> None:
     found: Limits = defaultdict(float)
     results = watch(products([WEIGHT, WEIGHT], activation="Relu"))(found, {"x": X})
@@ -72,14 +89,29 @@ def test_calibration_finds_the_largest_magnitude_that_each_product_reads() -> No
 
 
 @pytest.mark.parametrize("kind", ["translation", "mean_classifier"])
-def test_every_product_is_calibrated_the_same_way_each_time(checkpoint: MakeCheckpoint, kind: str) -> None:
+def test_every_product_is_calibrated_the_same_way_each_time(checkpoint: MakeCheckpoint, kind: Kind) -> None:
     model = load_checkpoint(checkpoint(kind)).model
     graphs = trace_all(model)
     limits = activation_limits(graphs, model)
     for name, graph in graphs.items():
-        weighted = {node.name for node in graph.graph if node.op_type == "MatMul"}
-        assert limits[name].keys() == weighted
+        assert limits[name].keys() == {node.name for node in weighted_products(graph.graph)}
     assert limits == activation_limits(graphs, model)
+
+
+@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "max_classifier"])
+def test_matrices_are_computed_with_the_scales_of_the_other_graphs(checkpoint: MakeCheckpoint, kind: Kind) -> None:
+    """So that they are of the very model that translates or classifies."""
+    model = load_checkpoint(checkpoint(kind)).model
+    found = activation_limits(trace_all(model), model)
+    of_attention = found.pop("attention.onnx")
+    shared = [
+        (limit, of_attention[name])
+        for limits in found.values()
+        for name, limit in limits.items()
+        if name in of_attention
+    ]
+    assert len(shared) >= 3 * 3 - 2
+    assert all(limit == pytest.approx(other, rel=STEP - 1 + 1e-9) for limit, other in shared)
 
 
 def test_a_narrow_product_stays_in_float() -> None:
@@ -103,7 +135,7 @@ def test_no_pair_of_products_overflows_sixteen_bits() -> None:
 
 
 def test_only_bytes_of_the_embedding_and_the_weights_are_kept(artifact: MakeArtifact) -> None:
-    for name, tied in (("encoder.onnx", False), ("decoder_step.onnx", True)):
+    for name, tied in (("encoder.onnx", False), ("decoder_step.onnx", True), ("attention.onnx", False)):
         model = ir.load(artifact("translation", "int8") / name)
         large = [v for v in model.graph.initializers.values() if v.shape is not None and len(v.shape) == 2]
         floats = {v.name for v in large if v.dtype == ir.DataType.FLOAT}

@@ -34,9 +34,25 @@ BOUNDARY = {
         {"logits": ("B", C), "token_logits": ("B", "S", C)},
     ),
 }
+ATTENTION_BOUNDARY = {
+    "translation": (
+        {"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")},
+        {"encoder": ("B", 3, H, "S", "S"), "decoder": ("B", 2, H, "T", "T"), "cross": ("B", 2, H, "T", "S")},
+    ),
+    "mean_classifier": ({"input_ids": ("B", "S"), "lengths": ("B",)}, {"encoder": ("B", 3, H, "S", "S")}),
+}
 SELF_ATTENTION_TO_THE_PAST = {"encoder.onnx": 0, "decoder_step.onnx": 2, "classifier.onnx": 0}
 OTHER_ATTENTION = {"encoder.onnx": 3, "decoder_step.onnx": 2, "classifier.onnx": 3}
-INTEGERS = {"input_ids", "rows_of_sources", "places_of_rows", "source_lengths", "lengths", "k", "token_ids"}
+INTEGERS = {
+    "input_ids",
+    "target_ids",
+    "rows_of_sources",
+    "places_of_rows",
+    "source_lengths",
+    "lengths",
+    "k",
+    "token_ids",
+}
 INT32 = {"positions", "total_length"}
 
 GRAPHS = [
@@ -44,6 +60,7 @@ GRAPHS = [
     ("translation", "decoder_step.onnx"),
     ("mean_classifier", "classifier.onnx"),
 ]
+ATTENTION_GRAPHS = [("translation", "attention.onnx"), ("mean_classifier", "attention.onnx")]
 PRECISIONS = ["fp32", "int8", "fp16"]
 
 
@@ -60,12 +77,32 @@ def test_every_attention_sublayer_is_one_attention_node(
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(("kind", "name"), GRAPHS)
+@pytest.mark.parametrize(("kind", "n_matrices"), [("translation", 3 + 2 + 2), ("mean_classifier", 3)])
+def test_every_matrix_is_a_softmax_and_nothing_is_computed_that_no_matrix_depends_on(
+    artifact: MakeArtifact, kind: Kind, n_matrices: int, precision: Precision
+) -> None:
+    model = load(artifact, kind, "attention.onnx", precision)
+    operators = count_operators(model)
+    assert operators["Softmax"] == n_matrices
+    assert not {"Attention", "GroupQueryAttention", "LogSoftmax", "If", "Loop", "Scan"} & operators.keys()
+    layers = {node.name.split("/")[0] for node in model.graph.node}
+    last = "decoder.layers.1" if kind == "translation" else "encoder.layers.2"
+    last_attention = "cross_attention" if kind == "translation" else "self_attention"
+    assert not {f"{last}.feed_forward.hidden", f"{last}.{last_attention}.output", "decoder.final_norm"} & layers
+    n_products = operators["MatMul"] + operators["MatMulIntegerToFloat"]
+    # A layer has four weights with a matrix and two with a context; cross-attention has one more, besides the memory's.
+    of_encoder, of_decoder = 4 + 2, 6 + 2 + 2
+    whole = {"translation": 3 * of_encoder + 1 + of_decoder + (2 + 2) + (1 + 1), "mean_classifier": 2 * of_encoder + 2}
+    assert n_products == whole[kind]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("kind", "name"), GRAPHS + ATTENTION_GRAPHS)
 def test_names_shapes_and_types_at_the_boundary(
     artifact: MakeArtifact, kind: Kind, name: str, precision: Precision
 ) -> None:
     graph = load(artifact, kind, name, precision).graph
-    inputs, outputs = BOUNDARY[name]
+    inputs, outputs = BOUNDARY[name] if name in BOUNDARY else ATTENTION_BOUNDARY[kind]
     assert {value.name: shape(value) for value in graph.input} == inputs
     assert {value.name: shape(value) for value in graph.output} == outputs
     for value in (*graph.input, *graph.output):
@@ -100,7 +137,7 @@ def test_what_depends_on_weights_alone_is_computed_at_export(artifact: MakeArtif
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize(("kind", "name"), GRAPHS)
+@pytest.mark.parametrize(("kind", "name"), GRAPHS + ATTENTION_GRAPHS)
 def test_nothing_of_the_exporting_machine_is_left(
     artifact: MakeArtifact, kind: Kind, name: str, precision: Precision
 ) -> None:

@@ -1,6 +1,7 @@
 """The choice of heads: on matrices made by hand, and on a tiny model from end to end."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,15 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model import __main__, alignment
-from model.alignment import Reference, agreement, among_words, compare, hard_links, word_attention
+from model.alignment import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
 from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
 from model.config import Config
 from model.data import Row
 from model.matrices import translation_matrices
 from model.tokenizer import BOS_ID
-from model.transformer import Transformer
+from model.transformer import Transformer, TransformerClassifier
 from model.word_aligner import Links
+from model.words import word_columns, words
 
 Array = NDArray[np.float32]
 
@@ -32,8 +34,8 @@ def test_a_source_words_tokens_add_up_and_a_target_words_are_averaged() -> None:
     of_target = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], np.float32)
     tokens = np.array([[0.1, 0.2, 0.3, 0.4], [1, 0, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0, 1]], np.float32)
     produced, read = among_words(tokens[None, None], of_source, of_target)
-    np.testing.assert_allclose(produced[0, 0], [[0.3, 0.3, 0.4], [0.5, 0.25, 0.25]], atol=1e-6)
-    np.testing.assert_allclose(read[0, 0], [[1, 0, 0], [0, 0.25, 0.75]], atol=1e-6)
+    assert produced[0, 0] == pytest.approx(np.array([[0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]))
+    assert read[0, 0] == pytest.approx(np.array([[1, 0, 0], [0, 0.25, 0.75]]))
 
 
 def test_a_target_word_has_its_best_source_word_unless_the_end_is_better() -> None:
@@ -82,10 +84,78 @@ def test_batches_and_padding_change_nothing(transformer: Transformer, tokenizer:
         np.testing.assert_allclose(attention, alone, atol=1e-6)
         assert attention.sum(axis=-1) == pytest.approx(1, abs=1e-5)
         # The last token of a text is its last word: read in the last row, produced in the one before.
-        ends = cross[..., -1] + cross[..., [o == " " for o in source.tokens]].sum(-1)
+        nowhere = word_columns(row.left, words(row.left), source.offsets)[:, -1] == 1
+        ends = cross[..., nowhere].sum(axis=-1)
         np.testing.assert_allclose(attention[:, :, :, -1, -1], [ends[..., -2], ends[..., -1]], atol=1e-6)
 
 
 def big_enough(model: Transformer) -> Transformer:
     """The same, with an embedding of the tokenizer's size."""
     return Transformer(model.config.model_copy(update={"vocab_size": 320})).eval()
+
+
+@pytest.fixture
+def checkpoint(transformer: Transformer, tokenizer: Tokenizer, tmp_path: Path) -> Path:
+    """A checkpoint whose training corpus is French-English, turned round."""
+    model = big_enough(transformer)
+    corpus = {"file": "translation/train/some.fr-en.tsv", "licence": "none", "swap": True}
+    training = {"batch_tokens": 1, "max_steps": 1, "checkpoint_every_steps": 1, "learning_rate": 1}
+    content: dict[str, Any] = {
+        "name": "tiny",
+        "description": "random weights",
+        "model": model.config.model_dump(),
+        "data": {"max_tokens": 60, "train": [corpus, corpus | {"rewrite": "upper_case"}]},
+        "training": training | {"warmup_steps": 1, "decay_steps": 1},
+    }
+    for file in ("train/some", "test/multi30k-val"):
+        path = tmp_path / f"translation/{file}.fr-en.tsv"
+        path.parent.mkdir(parents=True)
+        path.write_text("Un chien.\tA dog.\nDeux hommes jouent.\tTwo men play.\n" + "Je " * 64 + "\tI\n")
+    save_checkpoint(tmp_path / "checkpoint", Config.model_validate(content), model.state_dict(), tokenizer)
+    return tmp_path / "checkpoint"
+
+
+def test_a_choice_is_written_with_its_grounds_and_is_read_again(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Row] = []
+
+    def links(rows: list[Row], n: int) -> list[tuple[Links, Links]]:
+        read.extend(rows)
+        return [({(0, 0), (1, 1)}, {(0, 0)})] * n
+
+    monkeypatch.setattr(alignment, "statistical_links", links)
+    __main__.align(checkpoint, checkpoint.parent)
+    assert read[:2] == [("A dog.", "Un chien."), ("Two men play.", "Deux hommes jouent.")]
+    assert len(read) == 2 + 3, "what is longer than the model reads is not compared, and each corpus is read once"
+    content = json.loads((checkpoint / "alignment.json").read_text())
+    measured = content["measured"]
+    assert (measured["compared_on"], measured["pairs"]) == ("translation/test/multi30k-val.fr-en.tsv", 2)
+    assert {key: measured["candidates"][0][key] for key in content["choice"]} == content["choice"]
+    found = load_checkpoint(checkpoint).alignment
+    assert found is not None
+    assert found.model_dump(mode="json") == content["choice"]
+
+
+def test_a_classifier_is_not_asked(checkpoint: Path, classifier: TransformerClassifier) -> None:
+    with pytest.raises(CheckpointError, match="tiny aligns nothing"):
+        compare_heads(replace(load_checkpoint(checkpoint), model=classifier), checkpoint.parent, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"choice": {"layer": 2, "heads": [0], "next_row": True}},
+            r"layer 2, heads \[0\] are not among .* 2 decoder layers",
+        ),
+        ({"choice": {"layer": 0, "heads": [0, 3], "next_row": True}}, r"heads \[0, 3\] are not among .* of 3 heads"),
+        ({"choice": {"layer": 0, "heads": [], "next_row": True}}, r"heads \[\] are not among"),
+        ({"choice": {"layer": 0, "heads": [1]}}, "tells no layer, heads and next_row"),
+        ({"layer": 0}, "tells no layer, heads and next_row"),
+    ],
+)
+def test_a_choice_that_the_model_has_not_is_refused(checkpoint: Path, content: dict[str, Any], message: str) -> None:
+    (checkpoint / "alignment.json").write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(checkpoint)

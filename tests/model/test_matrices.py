@@ -18,7 +18,7 @@ def matrices(transformer: Transformer) -> Matrices:
 
 
 def of(model: Transformer, source: Tensor, lengths: Tensor, target: Tensor) -> Matrices:
-    with torch.inference_mode():
+    with torch.no_grad():
         return translation_matrices(model, source, lengths, target)
 
 
@@ -50,6 +50,7 @@ def test_padding_changes_no_matrix(transformer: Transformer) -> None:
     torch.testing.assert_close(together.cross[..., :4], alone.cross)
 
 
+@torch.no_grad()
 def test_layers_and_sublayers_are_told_apart(transformer: Transformer) -> None:
     """Each matrix, times the values of its own sublayer, is what that sublayer says in the model."""
     source, target = torch.randint(4, 50, (B, S)), torch.randint(4, 50, (B, T))

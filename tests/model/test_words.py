@@ -8,7 +8,8 @@ from model.words import word_columns, words
     ("text", "expected"),
     [
         ("A dog runs, doesn't it?", ["A", "dog", "runs", ",", "doesn't", "it", "?"]),
-        ("L'homme n’a pas 1,5 €.", ["L'", "homme", "n’", "a", "pas", "1,5", "€."]),  # noqa: RUF001
+        ("L'homme n’a qu'un 'ami'.", ["L'", "homme", "n’", "a", "qu'", "un", "'", "ami", "'."]),  # noqa: RUF001
+        ("We're I'm; 1,5 €", ["We're", "I'm", ";", "1,5", "€"]),
         ("  two  spaces\t", ["two", "spaces"]),
         ("猫が好き", ["猫", "が", "好", "き"]),
     ],

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.alignment import AlignedSentence, aligned, aligning, word_weights, words
+from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words
 from service.artifact import AlignmentChoice
 from service.tokens import Token
 
@@ -35,14 +35,14 @@ RED_CAR = AlignedSentence(
 
 
 def test_each_target_token_is_linked_to_the_source_token_it_attends_to_most() -> None:
-    found = aligned([RED_CAR], "The red car", "La voiture rouge")
+    found = aligned([RED_CAR], View.of("The red car"), View.of("La voiture rouge"))
     assert found.pairs == "0-0 2-1 1-2 1-3"
     assert found.spans[1] == ((8, 11), (3, 6))
     assert [token.token for token in found.target] == ["La", "voi", "ture", "rouge", "</s>"]
 
 
 def test_words_are_linked_by_all_their_tokens_together() -> None:
-    found = aligned([RED_CAR], "The red car", "La voiture rouge").words
+    found = aligned([RED_CAR], View.of("The red car"), View.of("La voiture rouge")).words
     assert found.pairs == "0-0 2-1 1-2"
     assert found.spans == [((0, 3), (0, 2)), ((8, 11), (3, 10)), ((4, 7), (11, 16))]
 
@@ -51,7 +51,7 @@ def test_a_target_that_attends_to_the_end_of_the_source_is_linked_to_nothing() -
     sentence = AlignedSentence(
         tokens("Yes", "Yes"), tokens("Oui !", "Oui", "!"), np.array([[0.9, 0.1], [0.2, 0.8], [0, 1]], np.float32)
     )
-    found = aligned([sentence], "Yes", "Oui !")
+    found = aligned([sentence], View.of("Yes"), View.of("Oui !"))
     assert found.pairs == found.words.pairs == "0-0"
 
 
@@ -60,7 +60,7 @@ def test_the_second_sentence_counts_on_from_the_first() -> None:
     second = AlignedSentence(
         [token.moved(12) for token in RED_CAR.source], [token.moved(17) for token in RED_CAR.target], RED_CAR.weights
     )
-    found = aligned([RED_CAR, second], text, target)
+    found = aligned([RED_CAR, second], View.of(text), View.of(target))
     assert found.pairs == "0-0 2-1 1-2 1-3 4-5 6-6 5-7 5-8"
     assert found.words.pairs == "0-0 2-1 1-2 3-3 5-4 4-5"
     assert [text[slice(*s)] for s, _ in found.words.spans] == ["The", "car", "red"] * 2

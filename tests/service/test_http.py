@@ -369,6 +369,8 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
         "task": "translation",
         "directions": [{"source": "en", "target": "fr"}],
         "labels": [],
+        "layers": {"encoder": 1, "decoder": 2},
+        "heads": 3,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",
         "provider": "cpu",
@@ -376,6 +378,7 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
         "evaluation": {"tiny-test": {"bleu": 12.5}},
     }
     assert classifier["labels"] == LABELS
+    assert classifier["layers"] == {"encoder": 1}
 
 
 async def test_draining_is_told_by_readiness_and_by_new_requests(serve: Serve) -> None:
@@ -436,13 +439,6 @@ async def test_the_time_of_a_translation_is_told(serve: Serve) -> None:
     assert parts["tokenize"] > 0
     assert parts["encode"] > 0
     assert parts["decode"] > 0
-
-
-async def test_the_index_points_to_the_documentation(serve: Serve) -> None:
-    async with serve() as client:
-        index = (await client.get("/")).json()
-        assert (await client.get(index["docs"])).status_code == 200
-        assert (await client.get(index["models"])).status_code == 200
 
 
 async def test_the_description_tells_every_error_and_its_media_type(serve: Serve) -> None:

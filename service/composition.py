@@ -1,0 +1,205 @@
+"""From finished sentences to answers: back into the text they came from, with what was asked for beside it."""
+
+from dataclasses import dataclass
+
+from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words
+from service.artifact import Direction, Manifest
+from service.attention import Seen, Selection, prefix_of
+from service.decoding import FinishReason, Hypothesis, Search
+from service.markup import Document
+from service.placeholders import Protected
+from service.restoration import Restored, restore, untranslated
+from service.scheduler import Sequence
+from service.schemas import Alternative, Attention, Segment, Translation
+from service.sentences import Span, join
+from service.tokenization import Tokenizer
+from service.tokens import Token
+from service.words import AlignedWords
+
+
+@dataclass
+class Piece:
+    """A sentence of a passage, or a part of one, short enough for the model, on its way through it."""
+
+    span: Span
+    """In the protected text of its passage."""
+    sequence: Sequence[Search]
+    seen: Sequence[Seen] | None = None
+
+    def hypothesis(self, rank: int = 0) -> Hypothesis:
+        """The best, or the next best where there are as many."""
+        hypotheses = self.sequence.output.best()
+        return hypotheses[min(rank, len(hypotheses) - 1)]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text, or a part of a document between two block-level tags, and its pieces."""
+
+    protected: Protected
+    pieces: list[Piece]
+
+
+@dataclass(frozen=True)
+class Manuscript:
+    """One text of a request: a passage, or a document with any number of them."""
+
+    passages: list[Passage]
+    document: Document | None = None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [piece for passage in self.passages for piece in passage.pieces]
+
+    @property
+    def source_tokens(self) -> int:
+        return sum(len(piece.sequence.source_ids) for piece in self.pieces)
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether something must be put back where its words went."""
+        return self.document is not None or any(passage.protected.placeholders for passage in self.passages)
+
+
+class Composer:
+    """Makes the answers of one model."""
+
+    def __init__(self, manifest: Manifest, tokenizer: Tokenizer) -> None:
+        self._manifest = manifest
+        self._tokenizer = tokenizer
+
+    def translation(
+        self, manuscript: Manuscript, direction: Direction, selection: Selection | None, alignment: bool
+    ) -> Translation:
+        """The answer to one text, all pieces of which are finished.
+
+        Args:
+            selection: of attention matrices to return, if any.
+            alignment: whether to return it.
+        """
+        if manuscript.document is not None:
+            return self._of_document(manuscript, manuscript.document, direction)
+        (passage,) = manuscript.passages
+        text, targets = self._joined(passage, 0, direction)
+        restored = self._restored(passage, text, targets)
+        best = _alternative(passage.pieces, 0, restored.text)
+        translation = Translation(
+            **best.model_dump(),
+            source_tokens=manuscript.source_tokens,
+            segments=_segments(passage, targets, restored),
+            alternatives=self._alternatives(passage, best, direction),
+        )
+        if selection is not None or alignment:
+            sentences = self._sentences(passage, targets)
+            source = View(passage.protected.text, passage.protected.original, passage.protected.edits.before)
+            target = View(text, restored.text, restored.edits.after)
+            if selection is not None:
+                translation.attention = _attention(passage.pieces, sentences, source, target, selection)
+            translation.alignment = aligned(sentences, source, target) if alignment else None
+        return translation
+
+    def _of_document(self, manuscript: Manuscript, document: Document, direction: Direction) -> Translation:
+        restored = [self._restored(passage, *self._joined(passage, 0, direction)) for passage in manuscript.passages]
+        whole = _alternative(manuscript.pieces, 0, document.render(restored))
+        return Translation(**whole.model_dump(), source_tokens=manuscript.source_tokens)
+
+    def _joined(self, passage: Passage, rank: int, direction: Direction) -> tuple[str, list[Span]]:
+        """The passage as the model translates it, and where the translation of each piece is."""
+        targets = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
+        sources = [piece.span for piece in passage.pieces]
+        return join(passage.protected.text, sources, targets, direction.source, direction.target)
+
+    def _restored(self, passage: Passage, text: str, targets: list[Span]) -> Restored:
+        """The passage with its placeholders."""
+        if not passage.pieces:
+            return untranslated(passage.protected)
+        seen = passage.pieces[0].seen
+        sentences = self._sentences(passage, targets) if seen and "cross" in seen.output.matrices else []
+        words_of_sentences = [_aligned_words(sentence, passage.protected.text, text) for sentence in sentences]
+        return restore(passage.protected, text, words_of_sentences)
+
+    def _alternatives(self, passage: Passage, best: Alternative, direction: Direction) -> list[Alternative] | None:
+        """The second best hypotheses of all pieces, and so on, each text once."""
+        by_text = {best.text: best}
+        n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
+        for rank in range(1, n_best):
+            text = restore(passage.protected, self._joined(passage, rank, direction)[0]).text
+            by_text.setdefault(text, _alternative(passage.pieces, rank, text))
+        return list(by_text.values())[1:] or None
+
+    def _sentences(self, passage: Passage, targets: list[Span]) -> list[AlignedSentence]:
+        """The tokens of each piece with their places in the whole texts, and what aligns them."""
+        choice = self._manifest.alignment
+        assert choice is not None, "a translator's manifest has one"
+        sentences = []
+        for piece, target_span in zip(passage.pieces, targets, strict=True):
+            assert piece.seen is not None
+            source = self._tokenizer.located(piece.sequence.source_ids)
+            target = self._tokenizer.located(piece.hypothesis().token_ids)
+            sentences.append(
+                AlignedSentence(
+                    [token.moved(piece.span.start) for token in source],
+                    [token.moved(target_span.start) for token in target],
+                    aligning(piece.seen.output.matrices.get("cross"), choice),
+                )
+            )
+        return sentences
+
+
+def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
+    """For what is put back where its words went."""
+    source, target = _words_of(sentence.source, text), _words_of(sentence.target, translated)
+    weights = word_weights([sentence], source, target)
+    return AlignedWords([_span(word) for word in source], [_span(word) for word in target], weights)
+
+
+def _words_of(tokens: list[Token], text: str) -> list[Token]:
+    start, end = tokens[0].start, tokens[-1].end
+    return [word.moved(start) for word in words(text[start:end])]
+
+
+def _span(token: Token) -> Span:
+    return Span(token.start, token.end)
+
+
+def _alternative(pieces: list[Piece], rank: int, text: str) -> Alternative:
+    hypotheses = [piece.hypothesis(rank) for piece in pieces]
+    target_tokens = sum(len(hypothesis.token_ids) for hypothesis in hypotheses)
+    return Alternative(
+        text=text,
+        score=sum(hypothesis.log_prob for hypothesis in hypotheses) / max(1, target_tokens),
+        finish_reason=_worst([hypothesis.finish_reason for hypothesis in hypotheses]),
+        target_tokens=target_tokens,
+    )
+
+
+def _worst(reasons: list[FinishReason]) -> FinishReason:
+    return next((reason for reason in ("repetition", "length") if reason in reasons), "eos")
+
+
+def _segments(passage: Passage, targets: list[Span], restored: Restored) -> list[Segment] | None:
+    """Where there are several."""
+    if len(targets) < 2:
+        return None
+    to_original, to_restored = passage.protected.edits.before, restored.edits.after
+    return [
+        Segment(source=to_original(piece.span).pair, target=to_restored(target).pair)
+        for piece, target in zip(passage.pieces, targets, strict=True)
+    ]
+
+
+def _attention(
+    pieces: list[Piece], sentences: list[AlignedSentence], source: View, target: View, selection: Selection
+) -> Attention:
+    matrices, first_source, first_target = [], 0, 0
+    for piece, sentence in zip(pieces, sentences, strict=True):
+        assert piece.seen is not None
+        matrices += selection.of_sentence(piece.seen.output.matrices, first_source, first_target)
+        first_source += len(sentence.source)
+        first_target += len(sentence.target)
+    return Attention.model_construct(
+        source=[source.token(token) for sentence in sentences for token in sentence.source],
+        target=[target.token(token) for sentence in sentences for token in sentence.target],
+        prefix=[target.token(token) for sentence in sentences for token in prefix_of(sentence.target)],
+        matrices=matrices,
+    )

@@ -1,0 +1,111 @@
+"""What the shipped models show of themselves, through a real server."""
+
+import base64
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+ALIGNED = [
+    ("A man is riding a horse on the beach.", "man-homme horse-cheval beach-plage"),
+    ("Two dogs play in the white snow.", "Two-Deux dogs-chiens white-blanche snow-neige"),
+    ("Where is the station?", "Where-Où station-gare"),
+    ("The little girl is reading a red book.", "girl-fille reading-lit red-rouge book-livre"),
+    ("My father bought a new car yesterday.", "father-père new-nouvelle car-voiture yesterday-hier"),
+    ("Three women are dancing in the street.", "Three-Trois women-femmes dancing-dansent street-rue"),
+    ("The old house has a green door.", "house-maison green-verte door-porte"),
+    ("I drink coffee every morning.", "coffee-café every-chaque morning-matin morning-matins"),
+    ("Tom speaks French very well.", "Tom-Tom speaks-parle French-français well-bien"),
+    ("A black cat is sleeping under the table.", "black-noir cat-chat table-table"),
+    ("The children are playing football in the park.", "children-enfants football-football football-foot park-parc"),
+    ("She has a blue bag and black shoes.", "bag-sac blue-bleu black-noires shoes-chaussures"),
+]
+"""Obvious words, by hand; a pair counts where the translation has the French word."""
+
+
+def ask(server: httpx.Client, path: str, **body: Any) -> Any:
+    answer = server.post(path, json=body).raise_for_status().json()
+    return (answer.get("translations") or answer["predictions"])[0]
+
+
+def test_obvious_words_are_aligned(server: httpx.Client) -> None:
+    right, missed = 0, []
+    for text, pairs in ALIGNED:
+        words = ask(server, "/translate", text=text, alignment=True)["alignment"]["words"]
+        linked = set()
+        for pair in words["pairs"].split():
+            source, target = map(int, pair.split("-"))
+            linked.add((words["source"][source]["token"], words["target"][target]["token"]))
+        there = {word["token"] for word in words["target"]}
+        for pair in pairs.split():
+            source_word, target_word = pair.split("-")
+            if target_word in there:
+                right += (source_word, target_word) in linked
+                missed += [] if (source_word, target_word) in linked else [f"{text}: {pair}"]
+    assert right + len(missed) >= 25, "too few of the expected words were written to tell"
+    assert right / (right + len(missed)) >= 0.9, missed
+
+
+def test_rows_sum_to_one_and_base64_is_json(server: httpx.Client) -> None:
+    text = "A man with a café au lait 🐶 is riding a horse.\nTwo dogs play."
+    found = ask(server, "/translate", text=text, attention=True)["attention"]["matrices"]
+    coded = ask(server, "/translate", text=text, attention={"encoding": "base64"})["attention"]["matrices"]
+    assert len(found) == len(coded) == 2 * 4 * (6 + 2 + 2)
+    for matrix, other in zip(found, coded, strict=True):
+        weights = np.array(matrix["weights"])
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+        decoded = np.frombuffer(base64.b64decode(other["weights"]), "<f4").reshape(other["shape"])
+        np.testing.assert_allclose(weights, decoded, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["🎉 Bravo, café\u0301!", "日本語 and English", "A\u00a0dog  runs. \n\n Two\tdogs"])
+def test_spans_are_of_the_text_as_it_was_sent(server: httpx.Client, text: str) -> None:
+    translation = ask(server, "/translate", text=text, attention={"heads": "mean", "layers": "last"}, alignment=True)
+    attention = translation["attention"]
+    for tokens, whole in ((attention["source"], text), (attention["target"], translation["text"])):
+        covered = {i for token in tokens for i in range(*token["span"])}
+        assert all(whole[i].isspace() for i in range(len(whole)) if i not in covered)
+        for token in tokens:
+            shown = token["token"].removeprefix("▁")
+            if not shown.startswith(("<", "▁")):
+                assert shown.strip() in whole[slice(*token["span"])]
+
+
+@pytest.mark.parametrize("text", ["A masterpiece.", "Boring. " * 300, "Not bad, but 🙄 too long."])
+def test_evidence_adds_up_to_the_logits(server: httpx.Client, text: str) -> None:
+    prediction = ask(server, "/classify", text=text, evidence=True)
+    evidence = prediction["evidence"]
+    for label, logit in evidence["logits"].items():
+        total = sum(token["contributions"][label] for token in evidence["tokens"])
+        assert total + evidence["bias"][label] == pytest.approx(logit, abs=1e-4)
+    scores = np.exp(list(evidence["logits"].values()))
+    assert dict(zip(evidence["logits"], scores / scores.sum(), strict=True)) == pytest.approx(prediction["scores"])
+    assert len(evidence["tokens"]) == prediction["tokens"]
+
+
+def test_matrices_of_a_long_text_are_refused_with_the_way_to_fewer(server: httpx.Client) -> None:
+    response = server.post("/classify", json={"text": "Boring and far too long. " * 400, "attention": True})
+    assert response.status_code == 422
+    assert "the limit is 1,000,000; select fewer" in response.json()["detail"]
+
+
+def test_markup_and_what_is_no_language_come_out_as_they_went_in(server: httpx.Client) -> None:
+    text = (
+        '<p class="a">The <b>red car</b> &amp; the <a href="/x?a=1&amp;b=2" title=\'"\'>old house</a> 🎉</p>'
+        "<pre>  a &lt; b </pre><p>Write to bob@example.org, see https://example.org/a?b=c or run <code>make  it</code>.</p>"
+    )
+    translated = ask(server, "/translate", text=text, format="html")["text"]
+    for part in (
+        '<p class="a">',
+        '<a href="/x?a=1&amp;b=2" title=\'"\'>',
+        "<pre>  a &lt; b </pre>",
+        "<code>make  it</code>",
+        "bob@example.org",
+        "https://example.org/a?b=c",
+        "🎉",
+        "&amp;",
+    ):
+        assert translated.count(part) == text.count(part), (part, translated)
+    assert translated.index("<b>") < translated.index("voiture") < translated.index("</b>")
+    assert translated.index("<a ") < translated.index("maison") < translated.index("</a>")

@@ -1,0 +1,119 @@
+"""The attention graph against PyTorch, and against itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from export.attention_proof import run_classifier, run_translation
+from export.examination import TOLERANCES
+from export.manifest import Precision
+from export.session import open_session
+from model.checkpoint import load_checkpoint
+from model.matrices import classification_matrices, translation_matrices
+from model.transformer import Transformer, TransformerClassifier
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+
+RANDOM = np.random.default_rng(7)
+SOURCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
+TARGETS = [[2, *RANDOM.integers(4, 300, length).tolist()] for length in (11, 5, 0, 40, 1, 29)]
+PRECISIONS: list[Precision] = ["fp32", "int8", "fp16"]
+TRANSLATORS: list[tuple[Kind, Precision]] = [
+    ("translation", "fp32"),
+    ("translation", "int8"),
+    ("translation", "fp16"),
+    ("translation_post_norm", "fp32"),
+    ("translation_post_norm", "int8"),
+]
+CLASSIFIERS: list[tuple[Kind, Precision]] = [
+    ("mean_classifier", "fp32"),
+    ("max_classifier", "int8"),
+    ("max_classifier", "fp16"),
+]
+PADDING = 299
+
+
+def session(artifact: MakeArtifact, kind: Kind, precision: Precision) -> ort.InferenceSession:
+    return open_session(artifact(kind, precision) / "attention.onnx")
+
+
+@pytest.mark.parametrize(("kind", "precision"), TRANSLATORS)
+def test_a_padded_batch_has_pytorchs_matrices_of_each_pair_alone(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+) -> None:
+    model = load_checkpoint(checkpoint(kind)).model
+    assert isinstance(model, Transformer)
+    found = run_translation(session(artifact, kind, precision), SOURCES, TARGETS, PADDING)
+    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        S, T = len(source), len(target)
+        with torch.inference_mode():
+            expected = translation_matrices(model, torch.tensor([source]), torch.tensor([S]), torch.tensor([target]))
+        assert_close(found["encoder"][row, ..., :S, :S], expected.encoder[0].numpy(), precision)
+        assert_close(found["decoder"][row, ..., :T, :T], expected.decoder[0].numpy(), precision)
+        assert_close(found["cross"][row, ..., :T, :S], expected.cross[0].numpy(), precision)
+
+
+@pytest.mark.parametrize(("kind", "precision"), CLASSIFIERS)
+def test_a_padded_batch_has_pytorchs_matrices_of_each_text_alone(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+) -> None:
+    model = load_checkpoint(checkpoint(kind)).model
+    assert isinstance(model, TransformerClassifier)
+    found = run_classifier(session(artifact, kind, precision), SOURCES, PADDING)
+    for row, source in enumerate(SOURCES):
+        S = len(source)
+        with torch.inference_mode():
+            expected = classification_matrices(model, torch.tensor([source]), torch.tensor([S]))
+        assert_close(found[row, ..., :S, :S], expected[0].numpy(), precision)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_rows_sum_to_one_and_nothing_is_given_to_padding_or_to_the_future(
+    artifact: MakeArtifact, precision: Precision
+) -> None:
+    found = run_translation(session(artifact, "translation", precision), SOURCES, TARGETS, PADDING)
+    for matrices in found.values():
+        assert matrices.dtype == np.float32
+        np.testing.assert_allclose(matrices.sum(axis=-1), 1, atol=1e-5)
+    for row, source in enumerate(SOURCES):
+        assert not found["encoder"][row, ..., len(source) :].any()
+        assert not found["cross"][row, ..., len(source) :].any()
+    future = np.triu(np.ones(found["decoder"].shape[-2:], dtype=bool), 1)
+    assert not found["decoder"][..., future].any()
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_neither_neighbours_nor_what_is_in_the_padding_change_a_matrix(
+    artifact: MakeArtifact, precision: Precision
+) -> None:
+    graph = session(artifact, "translation", precision)
+    rubbish = run_translation(graph, SOURCES, TARGETS, PADDING)
+    zeros = run_translation(graph, SOURCES, TARGETS, 0)
+    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        alone = run_translation(graph, [source], [target], PADDING)
+        S, T = len(source), len(target)
+        for kind, (rows, columns) in {"encoder": (S, S), "decoder": (T, T), "cross": (T, S)}.items():
+            matrices = rubbish[kind][row, ..., :rows, :columns]
+            np.testing.assert_array_equal(zeros[kind][row, ..., :rows, :columns], matrices)
+            np.testing.assert_allclose(alone[kind][0, ..., :rows, :columns], matrices, atol=1e-6)
+
+
+def test_a_target_token_changes_no_row_before_it(artifact: MakeArtifact) -> None:
+    graph = session(artifact, "translation", "int8")
+    longer: Sequence[list[int]] = [[*target, 7, 8] for target in TARGETS]
+    before, after = (run_translation(graph, SOURCES, targets, PADDING) for targets in (TARGETS, longer))
+    for row, target in enumerate(TARGETS):
+        for kind in ("decoder", "cross"):
+            columns = len(target) if kind == "decoder" else None
+            rows = np.s_[row, ..., : len(target), :columns]
+            np.testing.assert_allclose(after[kind][rows], before[kind][rows], atol=1e-6)
+
+
+def assert_close(actual: NDArray[Any], expected: NDArray[Any], precision: Precision) -> None:
+    """Within three times what the proof allows over all sequences, for a single one."""
+    error = np.linalg.norm(actual - expected) / np.linalg.norm(expected)
+    assert error <= 3 * TOLERANCES[precision]

@@ -1,0 +1,289 @@
+"""What has to come out of a translation as it went in does so, whatever the model writes."""
+
+import re
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.placeholders import STAND_INS, Protected, edited, found, protect
+from service.restoration import Restored, restore, untranslated
+from service.sentences import Span
+from service.words import AlignedWords
+
+
+def words(text: str, first: int = 0) -> list[Span]:
+    return [Span(first + match.start(), first + match.end()) for match in re.finditer(r"\w+|[^\w\s]", text)]
+
+
+def aligned(source: str, target: str, mass: list[list[float]]) -> AlignedWords:
+    return AlignedWords(words(source), words(target), np.array(mass))
+
+
+def placeholders(text: str) -> list[str]:
+    return [span.of(text) for span, _ in found(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See https://x.org/a?b=1&c=%20#d.", ["https://x.org/a?b=1&c=%20#d"]),
+        ("(https://en.wikipedia.org/wiki/A_(b)), ok", ["https://en.wikipedia.org/wiki/A_(b)"]),
+        ("www.x.fr! «http://é.fr» <ftp://a/b>", ["www.x.fr", "http://é.fr", "ftp://a/b"]),
+        ("go to example.com/a, or Example.ORG.", ["example.com/a"]),
+        ("请访问https://x.org/a。谢谢", ["https://x.org/a"]),
+        ("ask a.b+c@d-e.co.uk.", ["a.b+c@d-e.co.uk"]),
+        ("at https://x.org/{id}/%s", ["https://x.org/{id}/%s"]),
+        ("{name}, {{ user.name }}, ${x}, {0}, {}, %{y}", ["{name}", "{{ user.name }}", "${x}", "{0}", "{}", "%{y}"]),
+        ("{price:.2f} {n, number} {a[0].b!r}", ["{price:.2f}", "{n, number}", "{a[0].b!r}"]),
+        (
+            "%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu",
+            ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"],
+        ),
+        ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s", "%s", "%ds", "%dpx"]),
+        ("%s%s {a}{b} x{c}y {d}'s %dx%d", ["%s%s", "{a}{b}", "x{c}y", "{d}", "%dx%d"]),
+        ("共{n}个，%d个", ["{n}", "%d"]),  # noqa: RUF001
+        ("100 % sure, 50%discount, 100%s, 50 %discount, 3 % de, % d, 20%, %so", []),
+        ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:\\d", ["{}"]),
+        ("I was there.Today it is.it", []),
+        ("%%s and \\%", []),
+    ],
+)
+def test_placeholders_are_found_and_prose_is_not(text: str, expected: list[str]) -> None:
+    assert placeholders(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hello {name}, see https://x.org.", "Hello Tom, see Boston."),
+        ("%d files of {count}", "37 files of 48"),
+        ("{a} and {b}", "Tom and Paul"),
+        ("Tom, {a} and BOSTON, https://x.org, 37 %d", "Tom, Paul and BOSTON, Chicago, 37 48"),
+        ("Nothing here", "Nothing here"),
+    ],
+)
+def test_stand_ins_are_words_that_the_text_does_not_have(text: str, expected: str) -> None:
+    assert protect(text).text == expected
+
+
+def test_a_text_that_has_all_stand_ins_gets_another() -> None:
+    text = " ".join([*STAND_INS["person"], "Xxx", "{a}", "{b}"])
+    assert protect(text).text.endswith(" Xxx Xxxx Xxxx")
+    assert restore(protect(text), "Xxxx x Xxxx").text == "{a} x {b}"
+
+
+def test_what_the_caller_names_is_kept_with_what_touches_it() -> None:
+    protected = protect("Use \ufffcs and \ufffc.", [Span(4, 5), Span(11, 12)])
+    assert protected.text == "Use Boston and Chicago."
+    assert restore(protected, "Boston, Chicago").text == "\ufffcs, \ufffc"
+
+
+@pytest.mark.parametrize(
+    ("text", "translatable"),
+    [
+        ("https://x.org", False),
+        ("{a}: {b} (50 %)", False),
+        ("{a} is", True),
+        ("50 %", True),
+        ("", True),
+    ],
+)
+def test_what_is_only_placeholders_needs_no_translation(text: str, translatable: bool) -> None:
+    protected = protect(text)
+    assert protected.translatable == translatable
+    assert untranslated(protected).text == text
+
+
+TEXT = "See https://x.org, {name}!"  # "See Boston, Tom!"
+
+
+@pytest.mark.parametrize(
+    ("translation", "expected"),
+    [
+        ("Tom, voyez Boston !", "{name}, voyez https://x.org !"),
+        ("TOM, VOYEZ BOSTON !", "{name}, VOYEZ https://x.org !"),
+        ("Boston, Tom, Tom !", "https://x.org, {name}, !"),
+        ("Tom Tom Boston Boston", "{name} https://x.org"),
+        ("Tomate à Bostons", "Tomate à Bostons https://x.org {name}"),
+        ("Voyez {name}, Boston", "Voyez, https://x.org {name}"),
+        ("", "https://x.org {name}"),
+        ("Voyez \n", "Voyez https://x.org {name} \n"),
+    ],
+)
+def test_each_placeholder_is_restored_once(translation: str, expected: str) -> None:
+    assert restore(protect(TEXT), translation).text == expected
+
+
+@pytest.mark.parametrize(
+    ("mass", "expected"),
+    [
+        ([[1, 0, 0], [0, 0.9, 0], [0, 0, 1]], "Voyez https://x.org ici"),  # "Bostonne" is what became of it
+        ([[1, 0, 0], [0, 0.4, 0], [0, 0, 1]], "Voyez https://x.org Bostonne ici"),
+        ([[1, 0, 0], [0, 0, 1], [0, 0, 1]], "Voyez Bostonne ici https://x.org"),
+    ],
+)
+def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[list[float]], expected: str) -> None:
+    protected, translation = protect("See https://x.org here"), "Voyez Bostonne ici"
+    assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
+
+
+def test_of_a_stand_in_that_came_out_twice_the_better_aligned_is_restored() -> None:
+    protected, translation = protect("{name} runs"), "Tom que Tom court"
+    restored = restore(protected, translation, [aligned("Tom runs", translation, [[0.2, 0], [0, 0], [0.7, 0], [0, 1]])])
+    assert restored.text == "que {name} court"
+
+
+def test_a_stand_in_that_stands_for_two_is_told_apart_by_its_sentence() -> None:
+    n = len(STAND_INS["person"])
+    text = "{a} " + "{x} " * (n - 1) + "is. {b} was."
+    protected = protect(text)
+    assert protected.placeholders[0].stand_in == protected.placeholders[n].stand_in == "Tom"
+    middle = protected.text.index("Tom was")
+    sentences = [protected.text[:middle], protected.text[middle:]]
+    translations = ["Il est. ", "Était Tom."]  # the first sentence has lost all of its own
+    first = AlignedWords(words(sentences[0]), words(translations[0]), np.zeros((3, len(words(sentences[0])))))
+    second = AlignedWords(words(sentences[1], middle), words(translations[1], 8), np.eye(3))
+    restored = restore(protected, "".join(translations), [first, second])
+    assert restored.text == "Il est. Était {b}. {a}" + " {x}" * (n - 1)
+
+
+def test_ranges_are_followed_through_stand_ins_and_back() -> None:
+    protected = protect(TEXT)
+    assert [protected.edits.before(word).of(TEXT) for word in words(protected.text)] == [
+        *["See", "https://x.org", ",", "{name}", "!"]
+    ]
+    restored = restore(protected, "Tom et Boston à Nice")
+    moved = [restored.edits.after(word).of(restored.text) for word in words("Tom et Boston à Nice")]
+    assert moved == ["{name}", "et", "https://x.org", "à", "Nice"]
+    assert [(source.of(TEXT), target.of(restored.text)) for source, target in restored.copies] == [
+        ("https://x.org", "https://x.org"),
+        ("{name}", "{name}"),
+    ]
+
+
+def test_a_placeholder_is_aligned_to_itself_alone() -> None:
+    protected, translation = protect("See {name} here"), "Tom ici"
+    [restored] = restore(
+        protected, translation, [aligned("See Tom here", translation, [[0.9, 0.1, 0], [0, 0, 1]])]
+    ).words
+    assert [word.pair for word in restored.source] == [(0, 3), (4, 10), (11, 15)]
+    assert [word.pair for word in restored.target] == [(0, 6), (7, 10)]
+    assert restored.mass.tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+# Whatever the text, and whatever the model writes
+
+PLACEHOLDERS = st.sampled_from(
+    ["{a}", "{{b}}", "%s", "%d", "%(c)s", "https://x.org/{d}", "e@f.com", "${g}", "www.h.fr"]
+)
+PROSE = st.sampled_from(["Tom", "Boston", "37", "a", "100 %", "l'", "é.", ",", "!", "你好", "\n", ""])
+SOURCES = st.lists(st.one_of(PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
+STAND_IN = st.sampled_from([word for stand_ins in STAND_INS.values() for word in stand_ins[:3]])
+TRANSLATIONS = st.lists(st.one_of(STAND_IN, PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
+
+
+@st.composite
+def alignments(draw: st.DrawFn, source: str, target: str) -> list[AlignedWords]:
+    """None, or one for each half of the texts."""
+    if draw(st.booleans()):
+        return []
+    weights = np.array(draw(st.lists(st.floats(0, 1), min_size=16, max_size=16)))
+    halves = []
+    source_words, target_words = words(source), words(target)
+    middle = len(source_words) // 2, len(target_words) // 2
+    for s, t in ((slice(None, middle[0]), slice(None, middle[1])), (slice(middle[0], None), slice(middle[1], None))):
+        mass = np.resize(weights, (len(target_words[t]), len(source_words[s])))
+        halves.append(AlignedWords(source_words[s], target_words[t], mass / np.maximum(1, mass.sum(1, keepdims=True))))
+    return halves
+
+
+@st.composite
+def restorations(
+    draw: st.DrawFn, sources: st.SearchStrategy[str], translations: st.SearchStrategy[str]
+) -> tuple[Protected, Restored]:
+    protected, translation = protect(draw(sources)), draw(translations)
+    return protected, restore(protected, translation, draw(alignments(protected.text, translation)))
+
+
+@given(restorations(SOURCES, TRANSLATIONS))
+def test_every_placeholder_comes_out_exactly_as_often_as_it_went_in(work: tuple[Protected, Restored]) -> None:
+    protected, restored = work
+    went_in = Counter(placeholders(protected.original))
+    came_out = Counter(placeholders(restored.text))
+    assert {one: came_out[one] for one in went_in} == went_in
+
+
+@given(restorations(st.one_of(SOURCES, st.text()), st.one_of(TRANSLATIONS, st.text())))
+def test_copies_are_copies_and_words_are_inside_the_texts(work: tuple[Protected, Restored]) -> None:
+    protected, restored = work
+    assert [source for source, _ in restored.copies] == [one.span for one in protected.placeholders]
+    assert all(source.of(protected.original) == target.of(restored.text) for source, target in restored.copies)
+    places = sorted(target.pair for _, target in restored.copies)
+    assert all(end <= start for (_, end), (start, _) in pairwise(places))
+    for sentence in restored.words:
+        assert sentence.mass.shape == (len(sentence.target), len(sentence.source))
+        assert all(0 <= word.start < word.end <= len(restored.text) for word in sentence.target)
+        assert all(0 <= word.start < word.end <= len(protected.original) for word in sentence.source)
+        assert (sentence.mass.sum(axis=1) <= 1.001).all()
+
+
+@given(st.one_of(SOURCES, st.text()))
+@example("{a}{b}x{c} {d}")
+def test_a_model_that_copies_everything_gives_the_text_back(text: str) -> None:
+    protected = protect(text)
+    restored = restore(protected, protected.text)
+    assert restored.text == text
+    assert restored.edits == untranslated(protected).edits
+    for word in words(text):
+        there = protected.edits.after(word)
+        back = protected.edits.before(there)
+        assert back.start <= word.start <= word.end <= back.end
+        assert restored.edits.after(there) == back
+
+
+@given(st.text(min_size=4), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.text(max_size=3)), max_size=3))
+def test_edits_keep_what_they_do_not_touch(text: str, steps: list[tuple[int, int, str]]) -> None:
+    position, replacements = 0, []
+    for gap, length, replacement in steps:
+        start, end = min(position + gap, len(text)), min(position + gap + length, len(text))
+        replacements.append((Span(start, end), replacement))
+        position = end
+    new, edits = edited(text, replacements)
+    assert [span.of(new) for span in edits.new] == [replacement for _, replacement in replacements]
+    for i in range(len(text)):
+        if not any(span.start <= i < span.end for span, _ in replacements):
+            moved = edits.after(Span(i, i + 1))
+            assert moved.of(new) == text[i]
+            assert edits.before(moved) == Span(i, i + 1)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "{",
+        "{{",
+        "%",
+        "%0",
+        "a.",
+        "a@",
+        "https://",
+        "https://x(",
+        "www.",
+        "{a} ",
+        "%s ",
+        "%s",
+        "x{a}",
+        "mailto:",
+        "%(",
+        "a-",
+    ],
+)
+def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
+    protected = protect(piece * 5_000)
+    assert restore(protected, protected.text).text == protected.original
+    lost = restore(protected, "")
+    assert all(source.of(protected.original) == target.of(lost.text) for source, target in lost.copies)
