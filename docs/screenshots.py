@@ -32,38 +32,42 @@ class Shot:
     """A picture of the page in one state.
 
     Args:
-        pointed: selector of what the pointer is at.
+        height: of the window; None for one that shows the whole page.
+        pointed: selector of the word that the pointer is at.
     """
 
     name: str
     address: str
     width: int
-    height: int
+    height: int | None
     scheme: Literal["light", "dark"]
     pointed: str
 
 
 SHOTS = [
     Shot(
-        "playground-translate",
-        f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.2'})}",
-        *(1280, 1250),
-        "light",
-        "#translate [data-part=translation] .word:nth-of-type(5)",
+        name="playground-translate",
+        address=f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.2'})}",
+        width=1280,
+        height=None,
+        scheme="light",
+        pointed="#translate [data-part=translation] .word:nth-of-type(5)",
     ),
     Shot(
-        "playground-classify",
-        f"classify?{urlencode({'text': REVIEW, 'attention': 'encoder.1.mean'})}",
-        *(1280, 1290),
-        "dark",
-        "#classify [aria-label='Layer 1, head 1']",
+        name="playground-classify",
+        address=f"classify?{urlencode({'text': REVIEW, 'attention': 'encoder.1.mean'})}",
+        width=1280,
+        height=None,
+        scheme="dark",
+        pointed="#classify .editor .word:nth-of-type(13)",
     ),
     Shot(
-        "playground-phone",
-        f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.mean'})}",
-        *(360, 780),
-        "light",
-        "#translate [data-part=translation] .word:nth-of-type(6)",
+        name="playground-phone",
+        address=f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.mean'})}",
+        width=360,
+        height=780,
+        scheme="light",
+        pointed="#translate [data-part=translation] .word:nth-of-type(6)",
     ),
 ]
 
@@ -108,11 +112,13 @@ def announced_address(server: "subprocess.Popen[bytes]", log: Path) -> str:
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
     context = browser.new_context(
-        viewport={"width": shot.width, "height": shot.height}, device_scale_factor=2, color_scheme=shot.scheme
+        viewport={"width": shot.width, "height": shot.height or 800}, device_scale_factor=1.5, color_scheme=shot.scheme
     )
     page = context.new_page()
     page.goto(f"{address}/#{shot.address}")
     page.locator("[role=tabpanel]:not([hidden]) .head").first.wait_for()
+    if shot.height is None:
+        page.set_viewport_size({"width": shot.width, "height": page.evaluate("document.documentElement.scrollHeight")})
     point(page, shot.pointed)
     page.screenshot(path=IMAGES / f"{shot.name}.png")
     context.close()
@@ -120,8 +126,10 @@ def take(browser: Browser, address: str, shot: Shot) -> None:
 
 def point(page: Page, selector: str) -> None:
     """Puts the pointer there, and lets what it changes come to rest."""
-    page.locator(selector).hover()
-    page.evaluate("Promise.all(document.getAnimations().map(animation => animation.finished))")
+    box = page.locator(selector).bounding_box()
+    assert box is not None, f"there is no {selector}"
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.evaluate("Promise.all(document.getAnimations().map(animation => animation.finished)).then(() => null)")
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ _NUMBER = re.compile(
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
 _WORD = re.compile(f"{_LETTER}+")
+_JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,3}")
+"""What makes one of two placeholders: "{a}/{b}", "%d x %d" is two."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _moved(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
 
 
 def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
-    """The placeholders of a text, in order; those that touch are one, together with letters that touch them."""
+    """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
     spans = [(Span(*match.span()), _kind(match.group())) for match in _PLACEHOLDER.finditer(text)]
     kept: list[tuple[Span, Kind]] = [(span, "place") for span in keep]
     merged: list[tuple[Span, Kind]] = []
@@ -150,7 +152,7 @@ def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
             start -= 1
         if (letters := _WORD.match(text, end)) is not None:
             end = letters.end()
-        if merged and start <= floor:
+        if merged and (start <= floor or _JOINT.fullmatch(text, floor, start)):
             start, kind = merged[-1][0].start, merged[-1][1]
             end = max(end, merged.pop()[0].end)
         merged.append((Span(start, end), kind))

@@ -91,7 +91,7 @@ class _Projection:
     def _is_all_of(self, span: Span, within: Span) -> bool:
         before, after = Span(within.start, span.start), Span(span.end, within.end)
         short = before.end - before.start <= 1 and after.end - after.start <= 1
-        return short and not (before.of(self._source) + after.of(self._source)).strip() and span.start < span.end
+        return short and not (before.of(self._source) + after.of(self._source)).strip(" ") and span.start < span.end
 
     def _covers_words(self, span: Span) -> bool:
         first, last = overlapping(self._source_words, span)
@@ -200,7 +200,7 @@ class _Projection:
         return into.end, True
 
     def _is_blank(self, start: int, end: int) -> bool:
-        return end - start <= 1 and not self._source[start:end].strip()
+        return end - start <= 1 and not self._source[start:end].strip(" ")
 
 
 def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:

@@ -57,33 +57,32 @@ def untranslated(protected: Protected) -> Restored:
 class _Restoration:
     def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
+        self._originals = [one.span.of(protected.original) for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
+        self._matches, surplus = self._matched()
+        strange = [span for span, _ in found(translated)]
+        invented = [span for span in strange if span.of(translated) in set(self._originals)]
+        self._spare = dict.fromkeys(sorted([*surplus, *invented], key=lambda span: span.pair))
+        """What came out once too often: in order, the values mean nothing."""
+        self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
+        self._ends: set[int] = set()
+        """Where something was put last."""
 
     def restored(self) -> Restored:
-        matches, surplus = self._matches()
-        originals = {self._original(i) for i in range(len(self._protected.placeholders))}
-        strange = [span for span, _ in found(self._translated)]
-        invented = [span for span in strange if span.of(self._translated) in originals]
-        claimed = sorted([*matches.values(), *surplus, *strange], key=lambda span: span.pair)
-        edits = [_Edit(span, self._original(i), i) for i, span in matches.items()]
-        edits += [_Edit(self._with_space(span)) for span in (*surplus, *invented)]
-        points: set[int] = set()
-        for i in range(len(self._protected.placeholders)):
-            if i not in matches:
-                edits.append(self._insertion(i, claimed, points))
+        edits = [
+            _Edit(self._matches[i], original, i) if i in self._matches else self._put(i)
+            for i, original in enumerate(self._originals)
+        ]
+        edits += [_Edit(self._with_space(span)) for span in self._spare]
         edits = _apart(sorted(edits, key=lambda edit: edit.span.pair))
         text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
             if edit.placeholder is not None:
-                original = self._original(edit.placeholder)
-                start = new.start + edit.text.index(original)
-                places[edit.placeholder] = Span(start, start + len(original))
+                start = new.start + len(edit.text) - len(edit.text.lstrip(" "))
+                places[edit.placeholder] = Span(start, start + len(self._originals[edit.placeholder]))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, self._words(moves, copies))
-
-    def _original(self, i: int) -> str:
-        return self._protected.placeholders[i].span.of(self._protected.original)
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
         """The one that has the stand-in among its words."""
@@ -93,7 +92,7 @@ class _Restoration:
         first, last = overlapping(self._sentences[n].source, placeholder.place)
         return n if first < last else None
 
-    def _matches(self) -> tuple[dict[int, Span], list[Span]]:
+    def _matched(self) -> tuple[dict[int, Span], list[Span]]:
         """For each placeholder the stand-in that came out for it, and the stand-ins that came out for none."""
         came_out: dict[tuple[int | None, str], list[Span]] = defaultdict(list)
         for span, stand_in in stand_ins_in(self._translated, self._protected):
@@ -130,35 +129,51 @@ class _Restoration:
         n = self._sentence_of[i]
         return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
 
-    def _insertion(self, i: int, claimed: list[Span], points: set[int]) -> _Edit:
-        """In place of the word that is the translation of the stand-in, or before the one that is most so, or last.
+    def _put(self, i: int) -> _Edit:
+        """A placeholder whose stand-in did not come out.
 
-        Args:
-            claimed: spans that are replaced already, in order; this one is added.
-            points: where something is inserted already; this one is added.
+        It takes the place of the word that is the translation of its stand-in, or of what came out once too often; or
+        it goes before the word that is aligned to it at least a little, or to the end.
         """
         attention = self._attention(i)
+        words = self._target_words(i)
         for row in np.argsort(-attention, kind="stable").tolist():
-            if attention[row] <= 0:
-                break
-            n = self._sentence_of[i]
-            word = core(self._translated, self._sentences[n].target[row]) if n is not None else None
-            if word is None or len(set(overlapping(claimed, word))) > 1:
+            word = words[row]
+            if word is None or attention[row] < LITTLE:
                 continue
-            if attention[row] > 0.5:
-                insort(claimed, word, key=lambda span: span.pair)
-                return _Edit(word, self._original(i), i)
-            return self._inserted(i, word.start, points)
-        return self._inserted(i, len(self._translated.rstrip()), points)
+            first, after = overlapping(self._taken, word)
+            spare = next((span for span in self._taken[first:after] if span in self._spare), None)
+            if spare is not None:
+                return self._instead_of(spare, i)
+            if first == after and attention[row] > 0.5:
+                insort(self._taken, word, key=lambda span: span.pair)
+                return _Edit(word, self._originals[i], i)
+            if first == after:
+                return self._before(word.start, i)
+        if self._spare:
+            return self._instead_of(next(iter(self._spare)), i)
+        last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
+        first, after = overlapping(self._taken, Span(last, last))
+        return self._after(self._taken[first].end if first < after else last, i)
 
-    def _inserted(self, i: int, point: int, points: set[int]) -> _Edit:
-        before, after = self._around(point, point)
-        space_after = after != "" and not after.isspace()
-        space_before = before != "" and not before.isspace() and before not in OPENING
-        space_before |= point in points and not space_after  # after what was inserted before
-        points.add(point)
-        text = " " * space_before + self._original(i) + " " * space_after
-        return _Edit(Span(point, point), text, i)
+    def _target_words(self, i: int) -> list[Span | None]:
+        n = self._sentence_of[i]
+        return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
+
+    def _instead_of(self, spare: Span, i: int) -> _Edit:
+        del self._spare[spare]
+        return _Edit(spare, self._originals[i], i)
+
+    def _before(self, point: int, i: int) -> _Edit:
+        before, _ = self._around(point, point)
+        touches = before != "" and not before.isspace() and before not in OPENING
+        return _Edit(Span(point, point), " " * touches + self._originals[i] + " ", i)
+
+    def _after(self, point: int, i: int) -> _Edit:
+        _, after = self._around(point, point)
+        is_first = point == 0 and point not in self._ends
+        self._ends.add(point)
+        return _Edit(Span(point, point), " " * (not is_first) + self._originals[i] + " " * after.isalnum(), i)
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]
@@ -204,6 +219,9 @@ class _Restoration:
 
 
 OPENING = "([{«“¿¡"
+
+LITTLE = 0.2
+"""Attention that says nothing of where a word belongs."""
 
 
 def _apart(edits: list[_Edit]) -> list[_Edit]:

@@ -131,29 +131,45 @@ def _says_no(attribute: tuple[str, str | None]) -> bool:
 def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
     """Each element that is not to be translated as one piece."""
     pieces = []
-    ends = _ends(items)
-    i = 0
-    while i < len(items) - 1:
+    ends, letters = _ends(items), _next_letters(items)
+    i, last = 0, len(items) - 1
+    while i < last:
         item, first = items[i], i
-        i += 1
-        kind = PieceKind.BREAK if item.tag in BLOCKS and item.kind is not PieceKind.MARK else item.kind
-        raw = item.raw
-        if item.opaque:
-            if first in ends:
-                i = ends[first] + 1
-            else:
-                i = next(j for j in range(i, len(items)) if items[j].tag in BLOCKS or items[j].kind is PieceKind.BREAK)
-            says = any(one.raw.strip() for one in items[first:i] if one.kind is PieceKind.TEXT)
-            if kind is not PieceKind.BREAK:
-                kind = PieceKind.OPAQUE if says and item.tag not in UNREAD else PieceKind.MARK
-            raw = html[item.start : items[i].start]
-            if first not in ends and kind is not PieceKind.BREAK:
-                inside = [one.kind for one in items[first:i] if one.tag == item.tag]
-                raw += f"</{item.tag}>" * (inside.count(PieceKind.START) - inside.count(PieceKind.END))
-        elif not raw and kind is not PieceKind.TEXT:
-            raw = html[item.start : items[i].start]
-        pieces.append(Piece(kind, raw, item.tag))
+        is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", and the 2 of "m2"
+        if item.opaque or is_note:
+            i = ends.get(first, first) + 1
+            while first not in ends and items[i].tag not in BLOCKS and items[i].kind is not PieceKind.BREAK:
+                i += 1
+            pieces.append(_opaque(html, items[first : i + 1], is_closed=first in ends, is_note=is_note))
+        else:
+            i += 1
+            is_break = item.tag in BLOCKS and item.kind is not PieceKind.MARK
+            raw = item.raw or (html[item.start : items[i].start] if item.kind is not PieceKind.TEXT else "")
+            pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, raw, item.tag))
     return pieces
+
+
+def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
+    """One piece of all items but the last, which follows it. If no end tag closes it, one is added."""
+    tag, inside = items[0].tag, items[:-1]
+    raw = html[items[0].start : items[-1].start]
+    if tag in BLOCKS:
+        return Piece(PieceKind.BREAK, raw, tag)
+    if not is_closed:
+        kinds = [item.kind for item in inside if item.tag == tag]
+        raw += f"</{tag}>" * (kinds.count(PieceKind.START) - kinds.count(PieceKind.END))
+    says = any(item.raw.strip() for item in inside if item.kind is PieceKind.TEXT)
+    is_word = says and not is_note and tag not in UNREAD
+    return Piece(PieceKind.OPAQUE if is_word else PieceKind.MARK, raw, tag)
+
+
+def _next_letters(items: list[_Item]) -> list[int]:
+    """For each item the first, itself or later, that is text with letters."""
+    following = [len(items)]
+    for i in range(len(items) - 1, -1, -1):
+        has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
+        following.append(i if has_letters else following[-1])
+    return following[:0:-1]
 
 
 def _ends(items: Iterable[_Item]) -> dict[int, int]:

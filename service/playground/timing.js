@@ -22,7 +22,7 @@ export function showTiming(box, timing) {
     piece.style.flexGrow = String(ms);
     bar.append(piece);
   }
-  const legend = parts.filter(({ ms }) => ms >= 0.5).map(({ name, ms }) => `${name} ${Math.round(ms)}`);
+  const legend = parts.filter(({ ms }) => ms >= 0.5).map(({ name, ms }) => `${name}\u00a0${Math.round(ms)}`);
   box.replaceChildren(element("strong", { title: "From sending the request to having read the answer" }, written(roundTrip)), bar, element("span", { className: "quiet" }, legend.join(" · ")));
 }
 

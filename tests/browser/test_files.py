@@ -57,6 +57,6 @@ def test_every_file_that_another_one_asks_for_is_there() -> None:
     assert asked | types_alone == names - {"index.html"}
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".js"], ids=lambda path: path.name)
-def test_a_module_is_one_idea(path: Path) -> None:
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_is_one_idea(path: Path) -> None:
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 250

@@ -115,6 +115,21 @@ def test_the_words_lie_under_those_of_the_text_area(visit: Visit) -> None:
         assert sizes[4] <= sizes[2]
 
 
+def test_the_words_are_those_of_the_text_area_after_every_change(visit: Visit) -> None:
+    page = visit(state("translate", text=LINES))
+    settle(page)
+    page.route("**/translate", lambda route: None)  # no answer comes: what is there is changed, not made anew
+    layer = page.locator("#translate .editor .words")
+    words = layer.locator(".word").count()
+    for caret, keys in [(3, "x y"), (0, "A "), (9, "Backspace"), (60, "Enter"), (7, "Delete")]:
+        editor(page).evaluate("(area, caret) => area.setSelectionRange(caret, caret)", caret)
+        page.keyboard.press(keys) if keys.isalpha() and len(keys) > 1 else editor(page).press_sequentially(keys)
+        assert layer.evaluate("box => box.textContent.replace('\u200b', '')") == editor(page).input_value()
+    assert 0 < layer.locator(".word").count() < words
+    editor(page).fill("Quite another text.")
+    assert layer.evaluate("box => box.textContent") == "Quite another text."
+
+
 def test_the_address_keeps_text_and_task(visit: Visit) -> None:
     page = visit()
     editor(page).fill(TEXT)
@@ -131,12 +146,9 @@ def test_the_address_keeps_text_and_task(visit: Visit) -> None:
 def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
     def both_ways(route: Route) -> None:
         answer = route.fetch()
-        body = answer.json()
-        translator = next(
-            model for model in body["models"] if model["directions"] == [{"source": "en", "target": "fr"}]
-        )
-        body["models"].append(translator | {"name": "back", "directions": [{"source": "fr", "target": "en"}]})
-        route.fulfill(response=answer, json=body)
+        there = next(m for m in answer.json()["models"] if m["directions"] == [{"source": "en", "target": "fr"}])
+        back = there | {"name": "back", "directions": [{"source": "fr", "target": "en"}]}
+        route.fulfill(response=answer, json={"models": [there, back]})
 
     def prepared(page: Page) -> None:
         page.route("**/models", both_ways)

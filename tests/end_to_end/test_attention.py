@@ -93,7 +93,8 @@ def test_matrices_of_a_long_text_are_refused_with_the_way_to_fewer(server: httpx
 def test_markup_and_what_is_no_language_come_out_as_they_went_in(server: httpx.Client) -> None:
     text = (
         '<p class="a">The <b>red car</b> &amp; the <a href="/x?a=1&amp;b=2" title=\'"\'>old house</a> 🎉</p>'
-        "<pre>  a &lt; b </pre><p>Write to bob@example.org, see https://example.org/a?b=c or run <code>make  it</code>.</p>"
+        "<pre>  a &lt; b </pre>"
+        "<p>Write to bob@example.org, see https://example.org/a?b=c or run <code>make  it</code>.</p>"
     )
     translated = ask(server, "/translate", text=text, format="html")["text"]
     for part in (

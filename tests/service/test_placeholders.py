@@ -43,8 +43,9 @@ def placeholders(text: str) -> list[str]:
             "%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu",
             ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"],
         ),
-        ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s", "%s", "%ds", "%dpx"]),
+        ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("%s%s {a}{b} x{c}y {d}'s %dx%d", ["%s%s", "{a}{b}", "x{c}y", "{d}", "%dx%d"]),
+        ("{a}/{b} <{c}>-{d} {e}, {f} {g} + {h}", ["{a}/{b}", "{c}>-{d}", "{e}", "{f}", "{g}", "{h}"]),
         ("共{n}个，%d个", ["{n}", "%d"]),  # noqa: RUF001
         ("100 % sure, 50%discount, 100%s, 50 %discount, 3 % de, % d, 20%, %so", []),
         ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:\\d", ["{}"]),
@@ -108,8 +109,10 @@ TEXT = "See https://x.org, {name}!"  # "See Boston, Tom!"
         ("TOM, VOYEZ BOSTON !", "{name}, VOYEZ https://x.org !"),
         ("Boston, Tom, Tom !", "https://x.org, {name}, !"),
         ("Tom Tom Boston Boston", "{name} https://x.org"),
+        ("Tom {name} Boston", "{name} https://x.org"),
         ("Tomate à Bostons", "Tomate à Bostons https://x.org {name}"),
-        ("Voyez {name}, Boston", "Voyez, https://x.org {name}"),
+        ("Voyez {name}, Boston", "Voyez {name}, https://x.org"),
+        ("Boston et Boston", "https://x.org et {name}"),
         ("", "https://x.org {name}"),
         ("Voyez \n", "Voyez https://x.org {name} \n"),
     ],
@@ -123,7 +126,7 @@ def test_each_placeholder_is_restored_once(translation: str, expected: str) -> N
     [
         ([[1, 0, 0], [0, 0.9, 0], [0, 0, 1]], "Voyez https://x.org ici"),  # "Bostonne" is what became of it
         ([[1, 0, 0], [0, 0.4, 0], [0, 0, 1]], "Voyez https://x.org Bostonne ici"),
-        ([[1, 0, 0], [0, 0, 1], [0, 0, 1]], "Voyez Bostonne ici https://x.org"),
+        ([[1, 0, 0], [0, 0.1, 1], [0, 0, 1]], "Voyez Bostonne ici https://x.org"),
     ],
 )
 def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[list[float]], expected: str) -> None:
@@ -148,7 +151,7 @@ def test_a_stand_in_that_stands_for_two_is_told_apart_by_its_sentence() -> None:
     first = AlignedWords(words(sentences[0]), words(translations[0]), np.zeros((3, len(words(sentences[0])))))
     second = AlignedWords(words(sentences[1], middle), words(translations[1], 8), np.eye(3))
     restored = restore(protected, "".join(translations), [first, second])
-    assert restored.text == "Il est. Était {b}. {a}" + " {x}" * (n - 1)
+    assert restored.text == "Il est {a}" + " {x}" * (n - 1) + ". Était {b}."
 
 
 def test_ranges_are_followed_through_stand_ins_and_back() -> None:
