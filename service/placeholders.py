@@ -12,6 +12,7 @@ from itertools import cycle
 from typing import Literal
 
 from service.sentences import Span
+from service.words import overlapping
 
 Kind = Literal["person", "place", "number"]
 
@@ -59,6 +60,13 @@ _NUMBER = re.compile(
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
 _WORD = re.compile(f"{_LETTER}+")
+_SYMBOL = (
+    r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
+    r"|[\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\U0001F000-\U0001FAFF]"
+    r"[\uFE0F\u200D\u2640\u2642\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*)"
+)
+_SYMBOLS = re.compile(rf" ?{_SYMBOL}(?: ?{_SYMBOL})*")
+"""Runs of emoji, arrows and the like, which models have hardly seen: to them they are shown as nothing."""
 _JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,3}")
 """What makes one of two placeholders: "{a}/{b}", "%d x %d" is two."""
 
@@ -81,7 +89,7 @@ class Edits:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A span of the original text, and its stand-in with its place in the protected text."""
+    """A span of the original text, and its stand-in with its place in the protected text; "" for a symbol."""
 
     span: Span
     stand_in: str
@@ -112,9 +120,28 @@ def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
     """Replace placeholders by stand-ins, and what else is to be kept."""
     stand_ins = _stand_ins(text)
     replaced = [(span, next(stand_ins[kind])) for span, kind in found(text, keep)]
+    taken = [span for span, _ in replaced]
+    replaced += [(span, "") for span in _symbols(text) if len(set(overlapping(taken, span))) == 1]
+    replaced.sort(key=lambda item: item[0].pair)
     protected, edits = edited(text, replaced)
-    placeholders = (Placeholder(span, word, place) for (span, word), place in zip(replaced, edits.new, strict=True))
+    placeholders = (
+        Placeholder(span if word else _symbol_in(text, span), word, place)
+        for (span, word), place in zip(replaced, edits.new, strict=True)
+    )
     return Protected(text, protected, tuple(placeholders), edits)
+
+
+def _symbols(text: str) -> Iterator[Span]:
+    """Emoji and the like, each run with the space before it, or after it at the start of a line."""
+    for match in _SYMBOLS.finditer(text):
+        start, end = match.span()
+        starts_line = not text[:start].rstrip(" ") or text[:start].rstrip(" ").endswith("\n")
+        yield Span(start, end + (starts_line and text[end : end + 1] == " "))
+
+
+def _symbol_in(text: str, span: Span) -> Span:
+    whole = span.of(text)
+    return Span(span.start + len(whole) - len(whole.lstrip(" ")), span.end - len(whole) + len(whole.rstrip(" ")))
 
 
 def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
@@ -176,7 +203,8 @@ def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
 
 def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]]:
     """Where the stand-ins of a text are in its translation, in order."""
-    names = {word: one.stand_in for one in protected.placeholders for word in (one.stand_in, one.stand_in.upper())}
+    stand_ins = {one.stand_in for one in protected.placeholders} - {""}
+    names = {word: stand_in for stand_in in stand_ins for word in (stand_in, stand_in.upper())}
     if not names:
         return []
     pattern = re.compile(rf"(?<!{_LETTER})(?:{'|'.join(names)})(?!{_LETTER})")

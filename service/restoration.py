@@ -4,7 +4,7 @@ A stand-in that came out is replaced by what it stood for. One that came out twi
 and for one that did not come out the original takes the place of the word that is its translation, if there is one.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -58,12 +58,13 @@ class _Restoration:
     def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
         self._originals = [one.span.of(protected.original) for one in protected.placeholders]
+        originals = set(self._originals)
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()
         strange = [span for span, _ in found(translated)]
-        invented = [span for span in strange if span.of(translated) in set(self._originals)]
-        self._spare = dict.fromkeys(sorted([*surplus, *invented], key=lambda span: span.pair))
-        """What came out once too often: in order, the values mean nothing."""
+        invented = [span for span in strange if span.of(translated) in originals]
+        self._spare = {*surplus, *invented}
+        """What came out once too often."""
         self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
         self._ends: set[int] = set()
         """Where something was put last."""
@@ -79,8 +80,9 @@ class _Restoration:
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
             if edit.placeholder is not None:
-                start = new.start + len(edit.text) - len(edit.text.lstrip(" "))
-                places[edit.placeholder] = Span(start, start + len(self._originals[edit.placeholder]))
+                original = self._originals[edit.placeholder]
+                start = new.start + edit.text.index(original)
+                places[edit.placeholder] = Span(start, start + len(original))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, self._words(moves, copies))
 
@@ -135,6 +137,8 @@ class _Restoration:
         It takes the place of the word that is the translation of its stand-in, or of what came out once too often; or
         it goes before the word that is aligned to it at least a little, or to the end.
         """
+        if not self._protected.placeholders[i].stand_in:
+            return self._symbol(i)
         attention = self._attention(i)
         words = self._target_words(i)
         for row in np.argsort(-attention, kind="stable").tolist():
@@ -151,17 +155,37 @@ class _Restoration:
             if first == after:
                 return self._before(word.start, i)
         if self._spare:
-            return self._instead_of(next(iter(self._spare)), i)
+            return self._instead_of(min(self._spare, key=lambda span: span.pair), i)
         last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
         first, after = overlapping(self._taken, Span(last, last))
         return self._after(self._taken[first].end if first < after else last, i)
+
+    def _symbol(self, i: int) -> _Edit:
+        """The model was not shown it: it goes behind the translation of the word before it, as close as it was; at the
+        start of a line before the words that follow."""
+        placeholder, home = self._protected.placeholders[i], self._home(i)
+        around = self._protected.original
+        if self._starts_line(placeholder):
+            point = self._sentences[home].target[0].start if home is not None else 0
+            space = around[placeholder.span.end : placeholder.span.end + 1].isspace()
+            return _Edit(Span(point, point), self._originals[i] + " " * space, i)
+        if home is None:
+            point = len(self._translated.rstrip())
+        else:
+            sentence = self._sentences[home]
+            word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
+            last = word == len(sentence.source) - 1
+            point = sentence.target[-1 if last else int(sentence.mass[:, word].argmax())].end
+        space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
+        _, after = self._around(point, point)
+        return _Edit(Span(point, point), " " * space + self._originals[i] + " " * after.isalnum(), i)
 
     def _target_words(self, i: int) -> list[Span | None]:
         n = self._sentence_of[i]
         return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
 
     def _instead_of(self, spare: Span, i: int) -> _Edit:
-        del self._spare[spare]
+        self._spare.remove(spare)
         return _Edit(spare, self._originals[i], i)
 
     def _before(self, point: int, i: int) -> _Edit:
@@ -187,29 +211,47 @@ class _Restoration:
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
         """With each placeholder as a word, which is aligned to itself alone."""
-        of_sentence: dict[int | None, list[int]] = defaultdict(list)
-        for i, n in enumerate(self._sentence_of):
-            of_sentence[n].append(i)
+        homes = [self._home(i) for i in range(len(copies))]
         copied = sorted((place for _, place in copies), key=lambda place: place.pair)
         words = []
         for n, sentence in enumerate(self._sentences):
+            own = [i for i, home in enumerate(homes) if home == n]
+            symbols = [i for i in own if not self._protected.placeholders[i].stand_in]
+            source = [self._source_word(word) for word in sentence.source] + [copies[i][0] for i in symbols]
             rows = []
             for word, row in zip(sentence.target, sentence.mass, strict=True):
                 place = moves.after(word)
                 first, last = overlapping(copied, place)
                 if first == last and place.start < place.end:
-                    rows.append((place, row))
-            for i in of_sentence[n]:
+                    rows.append((place, np.pad(row, (0, len(symbols)))))
+            for i in own:
                 first, last = overlapping(sentence.source, self._protected.placeholders[i].place)
-                row = np.zeros(len(sentence.source), sentence.mass.dtype)
+                if i in symbols:
+                    first = len(sentence.source) + symbols.index(i)
+                    last = first + 1
+                row = np.zeros(len(source), sentence.mass.dtype)
                 row[first:last] = 1 / (last - first)
                 rows.append((copies[i][1], row))
             rows.sort(key=lambda item: item[0].pair)
-            source = [self._source_word(word) for word in sentence.source]
-            mass = np.array([row for _, row in rows]).reshape(len(rows), len(source))
-            words.append(AlignedWords(source, [place for place, _ in rows], mass))
-        alone = [AlignedWords([copies[i][0]], [copies[i][1]], np.ones((1, 1))) for i in of_sentence[None]]
-        return words + alone
+            order = sorted(range(len(source)), key=lambda column: source[column].pair)
+            mass = np.array([row for _, row in rows]).reshape(len(rows), len(source))[:, order]
+            words.append(AlignedWords([source[column] for column in order], [place for place, _ in rows], mass))
+        alone = [copy for copy, home in zip(copies, homes, strict=True) if home is None]
+        return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
+
+    def _home(self, i: int) -> int | None:
+        """The sentence that a placeholder is in, or that a symbol is in or stands beside."""
+        placeholder = self._protected.placeholders[i]
+        if placeholder.stand_in:
+            return self._sentence_of[i]
+        if not self._sentences:
+            return None
+        n = bisect_left(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[0].start)
+        return min(n, len(self._sentences) - 1) if self._starts_line(placeholder) else max(0, n - 1)
+
+    def _starts_line(self, placeholder: Placeholder) -> bool:
+        before = self._protected.text[: placeholder.place.start].rstrip(" ")
+        return not before or before.endswith("\n")
 
     def _source_word(self, word: Span) -> Span:
         """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""

@@ -22,7 +22,7 @@ from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
         ("decoder_step.onnx", "decoder.layers.1.feed_forward.hidden", "decoder steps"),
         ("decoder_step.onnx", "decoder.layers.0.cross_attention.output", "decoder steps"),
         ("attention.onnx", "encoder.layers.0.feed_forward.output", "encoder attention"),
-        ("attention.onnx", "decoder.layers.0.feed_forward.output", "decoder attention"),
+        ("attention.onnx", "decoder_inputs.1", "decoder attention"),
         ("attention.onnx", "queries.1", "cross attention"),
     ],
 )

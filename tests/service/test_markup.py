@@ -83,8 +83,8 @@ def texts(html: str) -> list[str]:
             "0-0 2-2",
             "<A HREF=/x CLASS=y >Bonjour</A >, monde",
         ),
-        ("a <b>dog 🐶</b> runs", "un chien 🐶 court", "0-0 1-1 2-2 3-3", "un <b>chien 🐶</b> court"),
-        ("a 🐶 <b>dog</b>", "un 🐶 chien", "0-0 1-1 2-2", "un 🐶 <b>chien</b>"),
+        ("a <b>dog 🐶</b> runs", "un chien court", "0-0 1-1 2-2", "un <b>chien 🐶</b> court"),
+        ("a 🐶 <b>dog</b>", "un chien", "0-0 1-1", "un 🐶 <b>chien</b>"),
     ],
 )
 def test_tags_go_where_the_aligned_words_went(html: str, text: str, links: str, expected: str) -> None:

@@ -290,3 +290,41 @@ def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
     assert restore(protected, protected.text).text == protected.original
     lost = restore(protected, "")
     assert all(source.of(protected.original) == target.of(lost.text) for source, target in lost.copies)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "translated", "links", "expected"),
+    [
+        ("A dog 🐶 runs.", "A dog runs.", "Un chien court.", "0 1 2 3", "Un chien 🐶 court."),
+        ("A dog🐶 runs.", "A dog runs.", "Un chien court.", "0 1 2 3", "Un chien🐶 court."),
+        ("A red 🚗 car", "A red car", "Une voiture rouge", "0 2 1", "Une voiture rouge 🚗"),
+        ("I win 🎉🎉", "I win", "Je gagne !", "0 1 1", "Je gagne ! 🎉🎉"),
+        ("🎉 I win", "I win", "Je gagne", "0 1", "🎉 Je gagne"),
+        ("a → b 👩‍👩‍👧 c 🇫🇷", "a b c", "A B C", "0 1 2", "A → B 👩‍👩‍👧 C 🇫🇷"),
+        ("🎉", "", "", "", "🎉"),
+    ],
+)
+def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(
+    text: str, shown: str, translated: str, links: str, expected: str
+) -> None:
+    protected = protect(text)
+    assert protected.text == shown
+    mass = np.zeros((len(words(translated)), len(words(shown))))
+    for target, source in enumerate(map(int, links.split())):
+        mass[target, source] = 1
+    found_words = [AlignedWords(words(shown), words(translated), mass)]
+    restored = restore(protected, translated, found_words) if shown else untranslated(protected)
+    assert restored.text == expected
+
+
+@given(
+    st.lists(st.sampled_from(["a", "dog", " ", "\n", ".", "🐶", "👩‍👩‍👧", "🏖️", "→", "{x}", "1️⃣"]), max_size=12),
+    st.text("abc .\n"),
+)
+def test_symbols_come_out_as_often_as_they_went_in(pieces: list[str], translated: str) -> None:
+    text = "".join(pieces)
+    protected = protect(text)
+    mass = np.full((len(words(translated)), len(words(protected.text))), 0.5)
+    restored = restore(protected, translated, [AlignedWords(words(protected.text), words(translated), mass)])
+    for symbol in ("🐶", "👩‍👩‍👧", "🏖️", "→", "1️⃣", "{x}"):
+        assert restored.text.count(symbol) == text.count(symbol)
