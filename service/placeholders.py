@@ -59,7 +59,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
-_WORD = re.compile(f"{_LETTER}+")
+_WORD = re.compile(rf"{_LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     r"|[\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\U0001F000-\U0001FAFF]"
