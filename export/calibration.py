@@ -17,7 +17,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from export.products import products
-from export.tracing import cache_names
+from export.signatures import cache_names
 from model.config import TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import Transformer, TransformerClassifier

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from export.manifest import Manifest
 from export.padding import pad
 from export.session import open_session
-from export.tracing import cache_names
+from export.signatures import cache_names
 from model.batching import batches_by_length
 from model.search import Hypothesis
 

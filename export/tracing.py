@@ -10,7 +10,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import onnx_ir as ir
 import torch
@@ -22,17 +21,20 @@ from torch.export import Dim
 from export.attention_graphs import ClassifierAttentionGraph, TranslationAttentionGraph
 from export.graphs import ClassifierGraph, DecoderStepGraph, EncoderGraph
 from export.onnx_attention import OPSET
-from model.config import LayerConfig
+from export.signatures import (
+    INT32,
+    Shape,
+    Signature,
+    classifier_attention_signature,
+    classifier_signature,
+    decoder_step_signature,
+    encoder_signature,
+    translation_attention_signature,
+)
 from model.transformer import Transformer, TransformerClassifier
-
-Shape = tuple[str | int, ...]
-"""Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
 """Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
-
-INT32 = {"positions", "total_length"}
-"""What ONNX Runtime wants in 32 bits; all other whole numbers have 64."""
 
 ATTENTION = {"Attention", "GroupQueryAttention"}
 """The operators that are a whole attention sublayer between its projections."""
@@ -43,15 +45,6 @@ SCOPES = "pkg.torch.onnx.name_scopes"
 
 class ExportError(RuntimeError):
     """A graph could not be made as the artifact demands."""
-
-
-@dataclass(frozen=True)
-class Signature:
-    """Names and shapes at a graph's boundary, in order. What is no whole number is of the model's float type."""
-
-    integers: dict[str, Shape]
-    floats: dict[str, Shape]
-    outputs: dict[str, Shape]
 
 
 def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]:
@@ -72,72 +65,6 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
         "decoder_step.onnx": trace(DecoderStepGraph(model), decoder_step_signature(model), 2 * n_decoder),
         "attention.onnx": trace(TranslationAttentionGraph(model), translation_attention_signature(model), 0),
     }
-
-
-def encoder_signature(model: Transformer) -> Signature:
-    """encoder.onnx."""
-    H, D = heads(model.config)
-    names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    present: dict[str, Shape] = dict.fromkeys(names, ("B", H, "S", D))
-    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, present)
-
-
-def decoder_step_signature(model: Transformer) -> Signature:
-    """decoder_step.onnx."""
-    H, D = heads(model.config)
-    integers: dict[str, Shape] = {
-        "input_ids": ("R", 1),
-        "positions": ("R",),
-        "total_length": (1,),
-        "rows_of_sources": ("N", "W"),
-        "places_of_rows": ("R",),
-        "source_lengths": ("N",),
-        "k": (1,),
-    }
-    past: dict[str, Shape] = {}
-    for i in range(model.config.n_decoder_layers):
-        for side, rows, length in (("decoder", "R", "L"), ("encoder", "N", "S")):
-            past |= {f"past_key_values.{i}.{side}.{part}": (rows, H, length, D) for part in ("key", "value")}
-    names = cache_names("present", "decoder", model.config.n_decoder_layers)
-    outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
-    outputs |= dict.fromkeys(names, ("R", H, "L", D))
-    return Signature(integers, past, outputs)
-
-
-def classifier_signature(model: TransformerClassifier) -> Signature:
-    """classifier.onnx."""
-    C = len(model.config.labels)
-    outputs: dict[str, Shape] = {"logits": ("B", C), "token_logits": ("B", "S", C)}
-    return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
-
-
-def translation_attention_signature(model: Transformer) -> Signature:
-    """attention.onnx of a translator."""
-    H, _ = heads(model.config)
-    n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
-    outputs: dict[str, Shape] = {
-        "encoder": ("B", n_encoder, H, "S", "S"),
-        "decoder": ("B", n_decoder, H, "T", "T"),
-        "cross": ("B", n_decoder, H, "T", "S"),
-    }
-    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")}, {}, outputs)
-
-
-def classifier_attention_signature(model: TransformerClassifier) -> Signature:
-    """attention.onnx of a classifier."""
-    H, _ = heads(model.config)
-    outputs: dict[str, Shape] = {"encoder": ("B", model.config.n_encoder_layers, H, "S", "S")}
-    return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
-
-
-def cache_names(tense: str, side: str, n_layers: int) -> list[str]:
-    """Key and value of each layer in turn, for example present.0.decoder.key, present.0.decoder.value, ..."""
-    return [f"{tense}.{i}.{side}.{part}" for i in range(n_layers) for part in ("key", "value")]
-
-
-def heads(config: LayerConfig) -> tuple[int, int]:
-    """(H, D)."""
-    return config.n_heads, config.d_model // config.n_heads
 
 
 def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:

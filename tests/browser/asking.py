@@ -34,7 +34,7 @@ def settle(page: Page) -> None:
 
 def translated(server: httpx.Client, text: str, **options: Any) -> dict[str, Any]:
     """What the service says of a text that the page has."""
-    answer = server.post("/translate", json={"text": text} | options).raise_for_status().json()
+    answer = server.post("/translate", json={"text": text, "target": "fr"} | options).raise_for_status().json()
     translation: dict[str, Any] = answer["translations"][0]
     return translation
 

@@ -34,11 +34,25 @@ SENTENCES = [
     ],
 )
 def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[str]) -> None:
-    answer = server.post("/translate", json={"text": text}).raise_for_status().json()
+    answer = server.post("/translate", json={"text": text, "target": "fr"}).raise_for_status().json()
     [translation] = answer["translations"]
     assert (answer["source"], answer["target"]) == ("en", "fr")
     assert translation["finish_reason"] == "eos"
     found = re.findall(r"\w+", translation["text"].lower())
+    assert [word for word in words if word not in found] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Un homme monte à cheval sur la plage.", ["man", "horse", "beach"]),
+        ("Deux chiens jouent dans la neige.", ["two", "dogs", "snow"]),
+        ("Marie a rencontré Zoltan Grzegorz en 1987.", ["mary", "met", "zoltan", "grzegorz", "1987"]),
+    ],
+)
+def test_the_other_direction(server: httpx.Client, text: str, words: list[str]) -> None:
+    answer = server.post("/translate", json={"text": text, "target": "en"}).raise_for_status().json()
+    found = re.findall(r"\w+", answer["translations"][0]["text"].lower())
     assert [word for word in words if word not in found] == []
 
 
@@ -58,7 +72,7 @@ def test_a_text_is_labelled(server: httpx.Client, text: str, label: str) -> None
 
 
 def test_alternatives_are_other_words_and_the_best_comes_first(server: httpx.Client) -> None:
-    body = {"text": SENTENCES[5], "beam_size": 5, "alternatives": 3, "length_penalty": 1.0}
+    body = {"text": SENTENCES[5], "target": "fr", "beam_size": 5, "alternatives": 3, "length_penalty": 1.0}
     [translation] = server.post("/translate", json=body).raise_for_status().json()["translations"]
     found = [translation, *translation["alternatives"]]
     assert len({candidate["text"] for candidate in found}) == 4
@@ -71,6 +85,7 @@ def test_sixty_four_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last
     requests = [
         {
             "text": [f"{SENTENCES[i % 8]} {SENTENCES[i % 7]}", SENTENCES[i % 5]][: 1 + i % 2],
+            "target": "fr",
             "beam_size": 1 + i % 5,
         }
         for i in range(64)
@@ -87,7 +102,9 @@ def test_sixty_four_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last
 
 def test_white_space_lines_and_unknown_characters_survive(server: httpx.Client) -> None:
     text = "  A dog runs.\n\n\tTwo cats sleep.  \n😀\n"
-    [translation] = server.post("/translate", json={"text": text}).raise_for_status().json()["translations"]
+    [translation] = (
+        server.post("/translate", json={"text": text, "target": "fr"}).raise_for_status().json()["translations"]
+    )
     assert [len(line) > 0 for line in translation["text"].split("\n")] == [True, False, True, True, False]
     assert translation["text"].startswith("  ")
     for segment in translation["segments"]:
@@ -98,11 +115,12 @@ def test_white_space_lines_and_unknown_characters_survive(server: httpx.Client) 
 @pytest.mark.parametrize(
     ("path", "content", "status"),
     [
-        ("/translate", b'{"text": ""}', 422),
+        ("/translate", b'{"text": "", "target": "fr"}', 422),
         ("/translate", b'{"text": "' + b"a" * 1_000_000 + b'"}', 413),
         ("/translate", b'{"text": "Hi.", "target": "tlh"}', 422),
         ("/translate", b'{"text": "Hi.', 400),
-        ("/translate", b'{"text": "Hi.", "beam": 4}', 422),
+        ("/translate", b'{"text": "Hi."}', 422),
+        ("/translate", b'{"text": "Hi.", "target": "fr", "beam": 4}', 422),
         ("/classify", b"[]", 400),
     ],
 )
@@ -113,7 +131,7 @@ def test_a_wrong_request_gets_an_error_that_says_why_and_harms_nobody(
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["detail"]
-    assert server.post("/translate", json={"text": "Hi."}).status_code == 200
+    assert server.post("/translate", json={"text": "Hi.", "target": "fr"}).status_code == 200
 
 
 def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> None:

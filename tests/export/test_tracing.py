@@ -6,10 +6,10 @@ from collections import Counter
 import onnx
 import pytest
 
-from export import tracing
 from export.graphs import EncoderGraph
 from export.manifest import Precision
-from export.tracing import ExportError
+from export.signatures import encoder_signature
+from export.tracing import ExportError, trace
 from model.checkpoint import load_checkpoint
 from model.transformer import Transformer
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
@@ -152,7 +152,7 @@ def test_a_graph_without_all_its_attention_is_refused(checkpoint: MakeCheckpoint
     model = load_checkpoint(checkpoint("translation")).model
     assert isinstance(model, Transformer)
     with pytest.raises(ExportError, match="EncoderGraph has 4 attention sublayers and 3 nodes of attention"):
-        tracing.trace(EncoderGraph(model), tracing.encoder_signature(model), n_attention=4)
+        trace(EncoderGraph(model), encoder_signature(model), n_attention=4)
 
 
 def load(artifact: MakeArtifact, kind: Kind, name: str, precision: Precision) -> onnx.ModelProto:
