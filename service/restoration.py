@@ -166,8 +166,10 @@ class _Restoration:
         placeholder, home = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
         if self._starts_line(placeholder):
-            point = self._sentences[home].target[0].start if home is not None else 0
-            space = around[placeholder.span.end : placeholder.span.end + 1].isspace()
+            point = (
+                self._sentences[home].target[0].start if home is not None else self._between(placeholder.place.start)
+            )
+            space = around[placeholder.span.end : placeholder.span.end + 1] == " "
             return _Edit(Span(point, point), self._originals[i] + " " * space, i)
         if home is None:
             point = len(self._translated.rstrip())
@@ -179,6 +181,14 @@ class _Restoration:
         space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
         _, after = self._around(point, point)
         return _Edit(Span(point, point), " " * space + self._originals[i] + " " * after.isalnum(), i)
+
+    def _between(self, position: int) -> int:
+        """Where in the translation a position between two sentences is: what is between them is the same in both."""
+        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end) - 1
+        if n < 0:
+            return min(position, len(self._translated))
+        before = self._sentences[n]
+        return min(before.target[-1].end + position - before.source[-1].end, len(self._translated))
 
     def _target_words(self, i: int) -> list[Span | None]:
         n = self._sentence_of[i]
@@ -246,8 +256,13 @@ class _Restoration:
             return self._sentence_of[i]
         if not self._sentences:
             return None
-        n = bisect_left(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[0].start)
-        return min(n, len(self._sentences) - 1) if self._starts_line(placeholder) else max(0, n - 1)
+        position = placeholder.place.start
+        n = bisect_left(self._sentences, position, key=lambda sentence: sentence.source[0].start)
+        if not self._starts_line(placeholder):
+            return max(0, n - 1)
+        if n == len(self._sentences) or "\n" in self._protected.text[position : self._sentences[n].source[0].start]:
+            return None  # a line of its own
+        return n
 
     def _starts_line(self, placeholder: Placeholder) -> bool:
         before = self._protected.text[: placeholder.place.start].rstrip(" ")

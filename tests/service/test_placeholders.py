@@ -302,6 +302,7 @@ def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
         ("🎉 I win", "I win", "Je gagne", "0 1", "🎉 Je gagne"),
         ("a → b 👩‍👩‍👧 c 🇫🇷", "a b c", "A B C", "0 1 2", "A → B 👩‍👩‍👧 C 🇫🇷"),
         ("🎉", "", "", "", "🎉"),
+        ("I win\n🎉\n", "I win\n\n", "Je gagne\n\n", "0 1", "Je gagne\n🎉\n"),
     ],
 )
 def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(
