@@ -139,6 +139,7 @@ def _search(
             continue  # one sentence keeps one of them busy
         fastest = best.get(candidate.engine, (float("inf"), candidate))
         try:
+            engine.run(beam_size, batch, 1)  # it may have to arrange itself for this size
             if engine.run(beam_size, batch, count // 2).seconds > HOPELESS * fastest[0]:
                 continue
             seconds = engine.run(beam_size, batch, count).seconds

@@ -37,10 +37,8 @@ class AlignedSentence:
     """(T, S), each row sums to 1."""
 
 
-def aligning(cross: Weights | None, choice: AlignmentChoice) -> Weights:
+def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
     """(T, S): of a sentence's cross-attention (layers, heads, T, S), what its model's manifest chooses."""
-    if cross is None:
-        return np.zeros((0, 0), np.float32)  # nobody asked for it
     weights: Weights = cross[choice.layer, list(choice.heads)].mean(axis=0)
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
 
@@ -60,11 +58,6 @@ class View:
     to_shown: Callable[[Span], Span]
     """Where a span of the one is in the other."""
 
-    @classmethod
-    def of(cls, text: str) -> "View":
-        """A text that is shown as it is."""
-        return cls(text, text, lambda span: span)
-
     def token(self, token: Token) -> ShownToken:
         """A token of the model."""
         span = self.to_shown(Span(token.start, token.end))
@@ -78,39 +71,63 @@ class View:
 
 def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
     """Token and word links of a text that was translated sentence by sentence."""
-    links: list[tuple[int, int]] = []
-    first_source = first_target = 0
+    tokens, words_ = _Counted(), _Counted()
     for sentence in sentences:
-        links += [(first_source + s, first_target + t) for s, t in _token_links(sentence)]
-        first_source += len(sentence.source)
-        first_target += len(sentence.target)
-    source_tokens = [source.token(token) for sentence in sentences for token in sentence.source]
-    target_tokens = [target.token(token) for sentence in sentences for token in sentence.target]
-    source_words, target_words = words(source.text), words(target.text)
-    weights = word_weights(sentences, source_words, target_words)
-    word_links = [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
-    of_words = _links([*map(source.word, source_words)], [*map(target.word, target_words)], word_links)
-    return Alignment(**_links(source_tokens, target_tokens, links).model_dump(), words=of_words)
+        tokens.add(sentence.source, sentence.target, _token_links(sentence))
+        source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
+        words_.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
+    of_tokens = tokens.links(source.token, target.token)
+    return Alignment(**of_tokens.model_dump(), words=words_.links(source.word, target.word))
 
 
-def word_weights(sentences: list[AlignedSentence], source_words: list[Token], target_words: list[Token]) -> Weights:
+class _Counted:
+    """Links of one sentence after the other, counted on."""
+
+    def __init__(self) -> None:
+        self._source: list[Token] = []
+        self._target: list[Token] = []
+        self._links: list[tuple[int, int]] = []
+
+    def add(self, source: list[Token], target: list[Token], links: Iterable[tuple[int, int]]) -> None:
+        self._links += [(len(self._source) + s, len(self._target) + t) for s, t in links]
+        self._source += source
+        self._target += target
+
+    def links(self, source: Callable[[Token], ShownToken], target: Callable[[Token], ShownToken]) -> Links:
+        sources, targets = [*map(source, self._source)], [*map(target, self._target)]
+        pairs = " ".join(f"{s}-{t}" for s, t in self._links)
+        spans = [(sources[s].span, targets[t].span) for s, t in self._links]
+        return Links(source=sources, target=targets, pairs=pairs, spans=spans)
+
+
+def words_of(tokens: list[Token], text: str) -> list[Token]:
+    """The words of a sentence with these tokens, which is a part of a text."""
+    start, end = tokens[0].start, tokens[-1].end
+    return [word.moved(start) for word in words(text[start:end])]
+
+
+def word_weights(sentence: AlignedSentence, source_words: list[Token], target_words: list[Token]) -> Weights:
     """(W target, W source): how much of each target word is attention to each source word; a row sums to 1 at most.
 
     A source word has what its tokens have together; a target word is the mean of its tokens.
     """
     weights = np.zeros((len(target_words), len(source_words)), np.float32)
     counts = np.zeros(len(target_words), np.int64)
-    for sentence in sentences:
-        source_at, target_at = _words_at(sentence.source, source_words), _words_at(sentence.target, target_words)
-        for t, target_word in enumerate(target_at):
-            if target_word is None:
-                continue
-            counts[target_word] += 1
-            for s, source_word in enumerate(source_at):
-                if source_word is not None:
-                    weights[target_word, source_word] += sentence.weights[t, s]
+    source_at, target_at = _words_at(sentence.source, source_words), _words_at(sentence.target, target_words)
+    for t, target_word in enumerate(target_at):
+        if target_word is None:
+            continue
+        counts[target_word] += 1
+        for s, source_word in enumerate(source_at):
+            if source_word is not None:
+                weights[target_word, source_word] += sentence.weights[t, s]
     weights /= np.maximum(counts, 1)[:, None].astype(np.float32)
     return weights
+
+
+def _word_links(weights: Weights) -> list[tuple[int, int]]:
+    """Source and target of each link; a word is made of nothing where it attends most to the end of the source."""
+    return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
 
 
 def _words_at(tokens: Iterable[Token], of_text: list[Token]) -> list[int | None]:
@@ -129,8 +146,3 @@ def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
     best = sentence.weights.argmax(axis=1).tolist()
     end = len(sentence.source) - 1
     return [(s, t) for t, s in enumerate(best) if s != end and sentence.target[t].start < sentence.target[t].end]
-
-
-def _links(source: list[ShownToken], target: list[ShownToken], links: list[tuple[int, int]]) -> Links:
-    pairs = " ".join(f"{s}-{t}" for s, t in links)
-    return Links(source=source, target=target, pairs=pairs, spans=[(source[s].span, target[t].span) for s, t in links])

@@ -12,7 +12,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from service.artifact import Manifest
+from service.alignment import aligning
+from service.artifact import AlignmentChoice, Manifest
 from service.errors import NotAcceptable
 from service.scheduler import Sequence
 from service.schemas import AttentionMatrix, AttentionSelection, Kind
@@ -28,12 +29,28 @@ COLUMNS: dict[Kind, Literal["source", "prefix"]] = {"encoder": "source", "decode
 
 @dataclass
 class Seen:
-    """What is asked of one pass, and its matrices."""
+    """What is asked of one pass, and what came of it. No more than that is kept."""
 
     read_ids: list[int]
     """What the decoder reads, from <s> on; empty for a classifier."""
-    kinds: Kinds
+    selection: "Selection | None" = None
+    alignment: AlignmentChoice | None = None
     matrices: Matrices = field(default_factory=dict)
+    """By kind: (selected layers, selected heads or their mean, rows, columns)."""
+    weights: NDArray[np.float32] | None = None
+    """(T, S), what the manifest's choice aligns by."""
+
+    @property
+    def kinds(self) -> Kinds:
+        selected: Kinds = frozenset(self.selection.kinds if self.selection else ())
+        return selected | {"cross"} if self.alignment else selected
+
+    def keep(self, found: Matrices) -> None:
+        """Of all matrices that a pass has made."""
+        if self.selection is not None:
+            self.matrices = {kind: self.selection.of_kind(kind, found[kind]) for kind in self.selection.kinds}
+        if self.alignment is not None:
+            self.weights = aligning(found["cross"], self.alignment)
 
 
 class Attending(Protocol):
@@ -50,14 +67,14 @@ class AttentionPass:
         self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
 
     def warm_up(self) -> None:
-        self._runner.attend(*self._probe, frozenset({"encoder"}))
+        self._runner.attend(*self._probe, frozenset[Kind]({"encoder"}))
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Seen]]) -> None:
         sources = [sequence.source_ids for sequence in sequences]
         targets = [sequence.output.read_ids for sequence in sequences]
         kinds: Kinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
         for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
-            sequence.output.matrices = {kind: found[kind] for kind in sequence.output.kinds}
+            sequence.output.keep(found)
             sequence.finished = True
 
     def step(self, _running: list[Sequence[Seen]]) -> int:
@@ -99,19 +116,23 @@ class Selection:
         n_heads = 1 if self.heads == "mean" else len(self.heads)
         return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
 
+    def of_kind(self, kind: Kind, found: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of what is selected of all (layers, heads, rows, columns)."""
+        chosen = found[self.layers[kind]]
+        return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]
+
     def of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
-        """The matrices of one sentence.
+        """The selected matrices of one sentence.
 
         Args:
             first_source, first_target: where its tokens begin among those of the text.
         """
         first = {"source": first_source, "target": first_target, "prefix": first_target}
         selected = []
+        heads: list[int | Literal["mean"]] = ["mean"] if self.heads == "mean" else [*self.heads]
         for kind in self.kinds:
-            found = matrices[kind]
-            heads: list[int | Literal["mean"]] = ["mean"] if self.heads == "mean" else [*self.heads]
-            for layer, head in product(self.layers[kind], heads):
-                weights = found[layer].mean(axis=0) if head == "mean" else found[layer, head]
+            for (i, layer), (j, head) in product(enumerate(self.layers[kind]), enumerate(heads)):
+                weights = matrices[kind][i, j]
                 selected.append(
                     AttentionMatrix.model_construct(  # thousands of our own numbers need no check
                         kind=kind,

@@ -89,9 +89,8 @@ class Classifier:
         refuse_beyond(
             self._max_attention_weights, sum(selection.n_weights(len(ids), 0) for text in texts for ids in text)
         )
-        kinds = frozenset(selection.kinds)
         return [
-            [_Window(Sequence(ids, Reading(request.evidence)), Sequence(ids, Seen([], kinds))) for ids in text]
+            [_Window(Sequence(ids, Reading(request.evidence)), Sequence(ids, Seen([], selection))) for ids in text]
             for text in texts
         ]
 

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words
-from service.artifact import Direction, Manifest
+import numpy as np
+
+from service.alignment import AlignedSentence, View, aligned, word_weights, words, words_of
+from service.artifact import Direction
 from service.attention import Seen, Selection, prefix_of
 from service.decoding import FinishReason, Hypothesis, Search
 from service.markup import Document
@@ -64,8 +66,7 @@ class Manuscript:
 class Composer:
     """Makes the answers of one model."""
 
-    def __init__(self, manifest: Manifest, tokenizer: Tokenizer) -> None:
-        self._manifest = manifest
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     def translation(
@@ -81,7 +82,7 @@ class Composer:
             return self._of_document(manuscript, manuscript.document, direction)
         (passage,) = manuscript.passages
         text, targets = self._joined(passage, 0, direction)
-        restored = self._restored(passage, text, targets)
+        restored = self._restored(passage, text, targets, in_document=False)
         best = _alternative(passage.pieces, 0, restored.text)
         translation = Translation(
             **best.model_dump(),
@@ -99,7 +100,10 @@ class Composer:
         return translation
 
     def _of_document(self, manuscript: Manuscript, document: Document, direction: Direction) -> Translation:
-        restored = [self._restored(passage, *self._joined(passage, 0, direction)) for passage in manuscript.passages]
+        restored = [
+            self._restored(passage, *self._joined(passage, 0, direction), in_document=True)
+            for passage in manuscript.passages
+        ]
         whole = _alternative(manuscript.pieces, 0, document.render(restored))
         return Translation(**whole.model_dump(), source_tokens=manuscript.source_tokens)
 
@@ -109,28 +113,28 @@ class Composer:
         sources = [piece.span for piece in passage.pieces]
         return join(passage.protected.text, sources, targets, direction.source, direction.target)
 
-    def _restored(self, passage: Passage, text: str, targets: list[Span]) -> Restored:
+    def _restored(self, passage: Passage, text: str, targets: list[Span], in_document: bool) -> Restored:
         """The passage with its placeholders."""
         if not passage.pieces:
             return untranslated(passage.protected)
-        seen = passage.pieces[0].seen
-        sentences = self._sentences(passage, targets) if seen and "cross" in seen.output.matrices else []
-        words_of_sentences = [_aligned_words(sentence, passage.protected.text, text) for sentence in sentences]
-        return restore(passage.protected, text, words_of_sentences)
+        if not passage.protected.placeholders and not in_document:
+            return restore(passage.protected, text)
+        sentences = self._sentences(passage, targets)
+        of_sentences = [_aligned_words(sentence, passage.protected.text, text) for sentence in sentences]
+        return restore(passage.protected, text, of_sentences)
 
     def _alternatives(self, passage: Passage, best: Alternative, direction: Direction) -> list[Alternative] | None:
         """The second best hypotheses of all pieces, and so on, each text once."""
         by_text = {best.text: best}
         n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
         for rank in range(1, n_best):
-            text = restore(passage.protected, self._joined(passage, rank, direction)[0]).text
+            joined, targets = self._joined(passage, rank, direction)
+            text = restore(passage.protected, joined, _words_in_order(passage, joined, targets)).text
             by_text.setdefault(text, _alternative(passage.pieces, rank, text))
         return list(by_text.values())[1:] or None
 
     def _sentences(self, passage: Passage, targets: list[Span]) -> list[AlignedSentence]:
         """The tokens of each piece with their places in the whole texts, and what aligns them."""
-        choice = self._manifest.alignment
-        assert choice is not None, "a translator's manifest has one"
         sentences = []
         for piece, target_span in zip(passage.pieces, targets, strict=True):
             assert piece.seen is not None
@@ -140,22 +144,35 @@ class Composer:
                 AlignedSentence(
                     [token.moved(piece.span.start) for token in source],
                     [token.moved(target_span.start) for token in target],
-                    aligning(piece.seen.output.matrices.get("cross"), choice),
+                    piece.seen.output.weights if piece.seen.output.weights is not None else NO_WEIGHTS,
                 )
             )
         return sentences
 
 
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
+
+
+def _words_in_order(passage: Passage, translated: str, targets: list[Span]) -> list[AlignedWords]:
+    """For a translation of which no attention is known: words aligned in order."""
+    sentences = []
+    for piece, target_span in zip(passage.pieces, targets, strict=True):
+        source, target = (
+            [Span(word.start + span.start, word.end + span.start) for word in words(span.of(text))]
+            for span, text in ((piece.span, passage.protected.text), (target_span, translated))
+        )
+        weights = np.zeros((len(target), len(source)), np.float32)
+        for t in range(len(target) if source else 0):
+            weights[t, t * len(source) // len(target)] = 1
+        sentences.append(AlignedWords(source, target, weights))
+    return sentences
+
+
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
     """For what is put back where its words went."""
-    source, target = _words_of(sentence.source, text), _words_of(sentence.target, translated)
-    weights = word_weights([sentence], source, target)
+    source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
+    weights = word_weights(sentence, source, target)
     return AlignedWords([_span(word) for word in source], [_span(word) for word in target], weights)
-
-
-def _words_of(tokens: list[Token], text: str) -> list[Token]:
-    start, end = tokens[0].start, tokens[-1].end
-    return [word.moved(start) for word in words(text[start:end])]
 
 
 def _span(token: Token) -> Span:

@@ -133,7 +133,7 @@ def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metr
 
 
 def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Pool[Seen]:
-    """One engine with one thread: who looks at attention must not slow those down who do not."""
+    """One engine with one thread, for those who ask for attention or alignment, and for what is put back by it."""
     engine = Engine(
         f"{artifact.manifest.name} attention",
         AttentionPass(AttentionRunner(artifact, replace(provider, threads=1)), artifact.manifest),

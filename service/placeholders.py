@@ -135,8 +135,12 @@ def _symbols(text: str) -> Iterator[Span]:
     """Emoji and the like, each run with the space before it, or after it at the start of a line."""
     for match in _SYMBOLS.finditer(text):
         start, end = match.span()
-        starts_line = not text[:start].rstrip(" ") or text[:start].rstrip(" ").endswith("\n")
-        yield Span(start, end + (starts_line and text[end : end + 1] == " "))
+        yield Span(start, end + (starts_line(text, start) and text[end : end + 1] == " "))
+
+
+def starts_line(text: str, position: int) -> bool:
+    """Whether there is nothing but spaces before a position in its line."""
+    return not text[text.rfind("\n", 0, position) + 1 : position].strip(" ")
 
 
 def _symbol_in(text: str, span: Span) -> Span:

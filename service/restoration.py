@@ -6,12 +6,13 @@ and for one that did not come out the original takes the place of the word that 
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from service.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in
+from service.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in, starts_line
 from service.projection import Copies
 from service.sentences import Span
 from service.words import AlignedWords, Mass, core, overlapping
@@ -26,8 +27,13 @@ class Restored:
     """From the translation as the model wrote it to this one."""
     copies: Copies
     """Spans of the original text that are in this text as they were, in the order of the original, and where."""
-    words: list[AlignedWords]
-    """Of the original text and this one; a placeholder is aligned to itself alone."""
+    make_words: Callable[[], list[AlignedWords]]
+
+    @property
+    def words(self) -> list[AlignedWords]:
+        """Of the original text and this one; a placeholder is aligned to itself alone. Made when they are asked for,
+        which is for markup alone."""
+        return self.make_words()
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ def restore(protected: Protected, translated: str, words: Iterable[AlignedWords]
 def untranslated(protected: Protected) -> Restored:
     """The original, as a translation of the protected text."""
     whole = Span(0, len(protected.original))
-    return Restored(protected.original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)], [])
+    return Restored(protected.original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)], list)
 
 
 class _Restoration:
@@ -84,7 +90,7 @@ class _Restoration:
                 start = new.start + edit.text.index(original)
                 places[edit.placeholder] = Span(start, start + len(original))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
-        return Restored(text, moves, copies, self._words(moves, copies))
+        return Restored(text, moves, copies, partial(self._words, moves, copies))
 
     def _sentence(self, placeholder: Placeholder) -> int | None:
         """The one that has the stand-in among its words."""
@@ -265,8 +271,7 @@ class _Restoration:
         return n
 
     def _starts_line(self, placeholder: Placeholder) -> bool:
-        before = self._protected.text[: placeholder.place.start].rstrip(" ")
-        return not before or before.endswith("\n")
+        return starts_line(self._protected.text, placeholder.place.start)
 
     def _source_word(self, word: Span) -> Span:
         """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""

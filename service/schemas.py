@@ -35,6 +35,21 @@ Kind = Literal["cross", "encoder", "decoder"]
 Number = Annotated[int, Field(ge=0)]
 
 
+def _numbered(*words: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        is_list = isinstance(value, list) and value != [] and all(type(i) is int and i >= 0 for i in value)
+        if not is_list and not (isinstance(value, str) and value in words):
+            named = ", ".join(f'"{word}"' for word in words)
+            raise ValueError(f"must be {named} or a list of numbers from 0 on")
+        return value
+
+    return BeforeValidator(check)
+
+
+Layers = Annotated[Literal["all", "last"] | list[Number], _numbered("all", "last")]
+Heads = Annotated[Literal["all", "mean"] | list[Number], _numbered("all", "mean")]
+
+
 class AttentionSelection(BaseModel):
     """Which attention matrices to return, and how."""
 
@@ -43,8 +58,8 @@ class AttentionSelection(BaseModel):
     kinds: list[Kind] | None = Field(
         default=None, min_length=1, description="encoder and decoder are self-attention; all that the model has."
     )
-    layers: Literal["all", "last"] | Annotated[list[Number], Field(min_length=1)] = "all"
-    heads: Literal["all", "mean"] | Annotated[list[Number], Field(min_length=1)] = "all"
+    layers: Layers = "all"
+    heads: Heads = "all"
     encoding: Literal["json", "base64"] = Field(
         default="json", description="base64: little-endian float32, row after row."
     )

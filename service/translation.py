@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.artifact import Direction, Manifest
-from service.attention import Kinds, Seen, Selection, refuse_beyond
+from service.attention import Seen, Selection, refuse_beyond
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
@@ -31,6 +31,10 @@ class _Options:
         return Search(self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best)
 
 
+MOST_INLINE = 500
+"""What is put back into one passage of a document: each is compared with the words around it."""
+
+
 class Translator:
     """One translation model, as requests see it.
 
@@ -52,7 +56,7 @@ class Translator:
         self.pool = pool
         self.attention_pool = attention_pool
         self._tokenizer = tokenizer
-        self._composer = Composer(manifest, tokenizer)
+        self._composer = Composer(tokenizer)
         self._max_attention_weights = max_attention_weights
 
     async def translate(
@@ -74,6 +78,10 @@ class Translator:
                 n_characters, lambda: [self._manuscript(text, request, options, direction) for text in request.text]
             )
         pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
+        if selection is not None:  # at least so much, whatever the translations will be
+            refuse_beyond(
+                self._max_attention_weights, sum(selection.n_weights(len(p.sequence.source_ids), 1) for p in pieces)
+            )
         timing.ran(await self.pool.run([piece.sequence for piece in pieces], deadline))
         passes = self._passes(manuscripts, selection, request.alignment)
         if passes:
@@ -109,6 +117,13 @@ class Translator:
             return Manuscript([self._passage(protect(text), request, options, direction)])
         document = parse(text)
         protected = [protect(passage.text, passage.keep) for passage in document.passages]
+        for passage, one in zip(document.passages, protected, strict=True):
+            inline = len(passage.elements) + len(one.placeholders)
+            if inline > MOST_INLINE:
+                raise NotAcceptable(
+                    f"a passage of the HTML has {inline} inline tags, placeholders and symbols, "
+                    f"the limit is {MOST_INLINE}"
+                )
         return Manuscript([self._passage(one, request, options, direction) for one in protected], document)
 
     def _passage(
@@ -142,17 +157,13 @@ class Translator:
     ) -> list[Sequence[Seen]]:
         """One for the best translation of each piece where something needs it, read as the decoder read it."""
         bos = self.manifest.special_tokens.bos
-        selected: Kinds = frozenset(selection.kinds if selection else ())
         n_weights, passes = 0, []
         for manuscript in manuscripts:
-            kinds = selected | (ALIGNMENT if alignment or manuscript.needs_alignment else frozenset())
-            for piece in manuscript.pieces if kinds else []:
+            choice = self.manifest.alignment if alignment or manuscript.needs_alignment else None
+            for piece in manuscript.pieces if selection or choice else []:
                 target_ids = piece.hypothesis().token_ids
                 n_weights += selection.n_weights(len(piece.sequence.source_ids), len(target_ids)) if selection else 0
-                piece.seen = Sequence(piece.sequence.source_ids, Seen([bos, *target_ids[:-1]], kinds))
+                piece.seen = Sequence(piece.sequence.source_ids, Seen([bos, *target_ids[:-1]], selection, choice))
                 passes.append(piece.seen)
         refuse_beyond(self._max_attention_weights, n_weights)
         return passes
-
-
-ALIGNMENT: Kinds = frozenset({"cross"})

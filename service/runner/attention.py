@@ -39,7 +39,6 @@ class AttentionRunner:
 
 
 def _without_padding(matrices: NDArray[np.float32], kind: str, n_source: int, n_target: int) -> NDArray[np.float32]:
-    """A copy, so that the rest of the batch is not kept."""
     rows = n_source if kind == "encoder" else n_target
     columns = n_target if kind == "decoder" else n_source
-    return matrices[:, :, :rows, :columns].copy()
+    return matrices[:, :, :rows, :columns]

@@ -64,8 +64,7 @@ def serve(artifacts: Path) -> Serve:
         app = create_app(configured, models, metrics)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
-            for model in models:
-                assert model.pool.wait_until_warm(PATIENCE_S)
+            assert models.wait_until_warm(PATIENCE_S)
             yield client
 
     return running

@@ -200,3 +200,20 @@ async def test_a_classifiers_windows_have_matrices_of_their_own(
     for matrix in matrices:
         window = ids[matrix["first_row"] :][: matrix["shape"][0]]
         np.testing.assert_allclose(weights_of(matrix), tiny_classifier.matrix(window)[0, matrix["head"]], atol=1e-5)
+
+
+async def test_a_text_of_thousands_of_symbols_costs_no_more_than_its_length(serve: Serve) -> None:
+    """What each symbol was put beside was once a matrix over all of them: gigabytes."""
+    text = "a dog" + "  🐶" * 5000
+    async with serve(max_text_characters=10**6) as client:
+        (translation,) = (await post(client, "/translate", text=text, alignment=True))["translations"]
+        assert translation["text"].count("🐶") == 5000
+        found = problem(await client.post("/translate", json={"text": "dog 🐶 " * 501, "format": "html"}), 422)
+    assert "501 inline tags, placeholders and symbols, the limit is 500" in found["detail"]
+
+
+async def test_too_much_attention_is_refused_before_anything_is_translated(serve: Serve) -> None:
+    async with serve(max_attention_weights=100) as client:
+        response = await client.post("/translate", json={"text": TEXTS[2], "attention": True})
+    problem(response, 422)
+    assert "decode;dur=0.00" in response.headers["server-timing"]

@@ -253,6 +253,8 @@ async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
         ({"text": "a", "attention": "yes"}, ["attention"], "attention: must be true, false or an object that selects kinds, layers, heads and encoding"),  # noqa: E501
         ({"text": "a", "attention": {"kinds": ["self"]}}, ["attention", "kinds", 0], "attention.kinds.0: Input should be 'cross', 'encoder' or 'decoder'"),  # noqa: E501
         ({"text": "a", "attention": {"encoding": "hex"}}, ["attention", "encoding"], "attention.encoding: Input should be 'json' or 'base64'"),  # noqa: E501
+        ({"text": "a", "attention": {"layers": [-1]}}, ["attention", "layers"], 'attention.layers: must be "all", "last" or a list of numbers from 0 on'),  # noqa: E501
+        ({"text": "a", "attention": {"heads": []}}, ["attention", "heads"], 'attention.heads: must be "all", "mean" or a list of numbers from 0 on'),  # noqa: E501
         ({"text": "a", "alignment": "yes"}, ["alignment"], "alignment: Input should be a valid boolean"),
     ],
 )  # fmt: skip

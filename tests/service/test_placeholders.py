@@ -2,17 +2,33 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from service.placeholders import STAND_INS, Protected, edited, found, protect
+from service.placeholders import STAND_INS, Kind, Protected, edited, found, protect
 from service.restoration import Restored, restore, untranslated
 from service.sentences import Span
 from service.words import AlignedWords
+
+KNOWN: dict[Kind, tuple[str, ...]] = {
+    "person": ("Tom", "Paul", "David", "Alice", "Emma"),
+    "place": ("Boston", "Chicago", "Berlin"),
+    "number": ("37", "48", "53"),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_stand_ins() -> Iterator[None]:
+    """Which words models copy best is measured, and no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, stand_ins in KNOWN.items():
+            patch.setitem(STAND_INS, kind, stand_ins)
+        yield
 
 
 def words(text: str, first: int = 0) -> list[Span]:
@@ -72,7 +88,7 @@ def test_stand_ins_are_words_that_the_text_does_not_have(text: str, expected: st
 
 
 def test_a_text_that_has_all_stand_ins_gets_another() -> None:
-    text = " ".join([*STAND_INS["person"], "Xxx", "{a}", "{b}"])
+    text = " ".join([*KNOWN["person"], "Xxx", "{a}", "{b}"])
     assert protect(text).text.endswith(" Xxx Xxxx Xxxx")
     assert restore(protect(text), "Xxxx x Xxxx").text == "{a} x {b}"
 
@@ -141,7 +157,7 @@ def test_of_a_stand_in_that_came_out_twice_the_better_aligned_is_restored() -> N
 
 
 def test_a_stand_in_that_stands_for_two_is_told_apart_by_its_sentence() -> None:
-    n = len(STAND_INS["person"])
+    n = len(KNOWN["person"])
     text = "{a} " + "{x} " * (n - 1) + "is. {b} was."
     protected = protect(text)
     assert protected.placeholders[0].stand_in == protected.placeholders[n].stand_in == "Tom"
@@ -185,7 +201,7 @@ PLACEHOLDERS = st.sampled_from(
 )
 PROSE = st.sampled_from(["Tom", "Boston", "37", "a", "100 %", "l'", "é.", ",", "!", "你好", "\n", ""])
 SOURCES = st.lists(st.one_of(PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
-STAND_IN = st.sampled_from([word for stand_ins in STAND_INS.values() for word in stand_ins[:3]])
+STAND_IN = st.sampled_from([word for stand_ins in KNOWN.values() for word in stand_ins])
 TRANSLATIONS = st.lists(st.one_of(STAND_IN, PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
 
 
@@ -238,6 +254,7 @@ def test_copies_are_copies_and_words_are_inside_the_texts(work: tuple[Protected,
 @example("{a}{b}x{c} {d}")
 def test_a_model_that_copies_everything_gives_the_text_back(text: str) -> None:
     protected = protect(text)
+    assume(all(one.stand_in for one in protected.placeholders))  # a model cannot copy the symbols that it is not shown
     restored = restore(protected, protected.text)
     assert restored.text == text
     assert restored.edits == untranslated(protected).edits
