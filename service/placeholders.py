@@ -17,22 +17,9 @@ from service.words import overlapping
 Kind = Literal["person", "place", "number"]
 
 STAND_INS: dict[Kind, tuple[str, ...]] = {
-    "person": (
-        "Tom",
-        "Paul",
-        "David",
-        "Alice",
-        "Emma",
-        "Robert",
-        "Daniel",
-        "Laura",
-        "Martin",
-        "Victor",
-        "Oscar",
-        "Nina",
-    ),
-    "place": ("Boston", "Chicago", "Berlin", "Toronto", "Madrid", "Dallas", "Denver", "Oslo", "Kyoto", "Milan", "Lima"),
-    "number": ("37", "48", "53", "64", "76", "82", "94", "29", "67", "86", "43", "58"),
+    "person": ("Tom", "Paul", "Daniel", "Martin", "Victor", "Nina", "Sophie", "David", "Laura", "Simon", "Julia"),
+    "place": ("Toronto", "Madrid", "Tokyo", "Google", "Boston", "Berlin", "Dallas", "Kyoto", "Chicago", "Lima"),
+    "number": ("48", "53", "76", "86", "58", "45", "25", "82", "43"),
 }
 """Words that models copy, by what they stand for, the best first."""
 
