@@ -8,15 +8,15 @@ from service.alignment import AlignedSentence, View, aligned, word_weights, word
 from service.artifact import Direction
 from service.attention import Seen, Selection, prefix_of
 from service.decoding import FinishReason, Hypothesis, Search
-from service.markup import Document
-from service.placeholders import Protected
-from service.restoration import Restored, restore, untranslated
+from service.markup.document import Document
+from service.markup.placeholders import Protected
+from service.markup.restoration import Restored, restore, untranslated
+from service.markup.words import AlignedWords
 from service.scheduler import Sequence
 from service.schemas import Alternative, Attention, Segment, Translation
 from service.sentences import Span, join
 from service.tokenization import Tokenizer
 from service.tokens import Token
-from service.words import AlignedWords
 
 
 @dataclass

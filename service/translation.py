@@ -8,8 +8,8 @@ from service.attention import Seen, Selection, refuse_beyond
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
-from service.markup import parse
-from service.placeholders import Protected, protect
+from service.markup.document import parse
+from service.markup.placeholders import Protected, protect
 from service.pool import Pool
 from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from service.placeholders import STAND_INS, Kind, Protected, edited, found, protect
-from service.restoration import Restored, restore, untranslated
+from service.markup.placeholders import STAND_INS, Kind, Protected, edited, found, protect
+from service.markup.restoration import Restored, restore, untranslated
+from service.markup.words import AlignedWords
 from service.sentences import Span
-from service.words import AlignedWords
 
 KNOWN: dict[Kind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "David", "Alice", "Emma"),

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 
-from service.projection import Part, project
-from service.restoration import Restored
+from service.markup.projection import Part, project
+from service.markup.restoration import Restored
+from service.markup.tags import Piece, PieceKind
 from service.sentences import Span
-from service.tags import Piece, PieceKind
 
 OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands in a passage's text for an element that is not translated."""

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.markup import Document, parse
-from service.passages import Passage
-from service.placeholders import STAND_INS, protect
-from service.restoration import Restored, restore, untranslated
+from service.markup.document import Document, parse
+from service.markup.passages import Passage
+from service.markup.placeholders import STAND_INS, protect
+from service.markup.restoration import Restored, restore, untranslated
+from service.markup.tags import PieceKind, read
+from service.markup.words import AlignedWords
 from service.sentences import Span
-from service.tags import PieceKind, read
-from service.words import AlignedWords
 
 
 @pytest.fixture(autouse=True, scope="module")

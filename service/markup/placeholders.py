@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Literal
 
+from service.markup.words import overlapping
 from service.sentences import Span
-from service.words import overlapping
 
 Kind = Literal["person", "place", "number"]
 

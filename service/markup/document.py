@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from service.passages import Draft, Passage
-from service.restoration import Restored
-from service.tags import Piece, PieceKind, read
+from service.markup.passages import Draft, Passage
+from service.markup.restoration import Restored
+from service.markup.tags import Piece, PieceKind, read
 
 
 @dataclass(frozen=True)

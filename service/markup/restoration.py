@@ -12,10 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from service.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in, starts_line
-from service.projection import Copies
+from service.markup.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in, starts_line
+from service.markup.projection import Copies
+from service.markup.words import AlignedWords, Mass, core, overlapping
 from service.sentences import Span
-from service.words import AlignedWords, Mass, core, overlapping
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,8 @@ class _Restoration:
             point = sentence.target[-1 if last else int(sentence.mass[:, word].argmax())].end
         space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
         _, after = self._around(point, point)
-        return _Edit(Span(point, point), " " * space + self._originals[i] + " " * after.isalnum(), i)
+        touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
+        return _Edit(Span(point, point), " " * space + self._originals[i] + " " * (after.isalnum() and not touches), i)
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""

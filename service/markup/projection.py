@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from service.markup.words import AlignedWords, closes, core, marks_in, opens, overlapping, reach
 from service.sentences import Span
-from service.words import AlignedWords, closes, core, marks_in, opens, overlapping, reach
 
 Copies = Sequence[tuple[Span, Span]]
 """Spans of a source text, in order, that a translation has unchanged, and where it has them."""

@@ -1,4 +1,4 @@
-"""HTML as a flat list of pieces, as service.markup reads it: text, inline tags, and what is not to be translated.
+"""HTML as a flat list of pieces, as this package reads it: text, inline tags, and what is not to be translated.
 
 Python's parser finds the tags, in broken markup too; here it is told what they mean for a translation.
 """
