@@ -20,7 +20,7 @@ Weights = NDArray[np.float32]
 _WORDS = pre_tokenizers.Split(
     Regex(
         r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"  # one by one: these languages write no spaces
-        r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’](?:\p{L}{1,2}(?!\p{L})|(?=\p{L})))?"  # noqa: RUF001 don't; l' of l'homme
+        r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!\p{L})|(?=\p{L})))?"  # noqa: RUF001 don't; l' of l'homme
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
     ),
     behavior="isolated",

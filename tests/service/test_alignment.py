@@ -90,7 +90,7 @@ def test_the_chosen_heads_are_averaged_in_the_row_where_a_token_is_read() -> Non
     ("text", "expected"),
     [
         ("Don't stop!", ["Don't", "stop", "!"]),
-        ("l'homme d'à côté", ["l'", "homme", "d'à", "côté"]),
+        ("l'homme d'à côté", ["l'", "homme", "d'", "à", "côté"]),
         ("3,5 km (env.)", ["3,5", "km", "(", "env", ".)"]),
         ("cafe\u0301 👩‍👩‍👧", ["cafe\u0301", "👩‍👩‍👧"]),
         ("日本へ", ["日", "本", "へ"]),
