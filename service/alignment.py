@@ -71,16 +71,16 @@ class View:
 
 def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
     """Token and word links of a text that was translated sentence by sentence."""
-    tokens, words_ = _Counted(), _Counted()
+    of_tokens, of_words = _LinksOfText(), _LinksOfText()
     for sentence in sentences:
-        tokens.add(sentence.source, sentence.target, _token_links(sentence))
+        of_tokens.add(sentence.source, sentence.target, _token_links(sentence))
         source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
-        words_.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
-    of_tokens = tokens.links(source.token, target.token)
-    return Alignment(**of_tokens.model_dump(), words=words_.links(source.word, target.word))
+        of_words.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
+    token_links = of_tokens.links(source.token, target.token)
+    return Alignment(**token_links.model_dump(), words=of_words.links(source.word, target.word))
 
 
-class _Counted:
+class _LinksOfText:
     """Links of one sentence after the other, counted on."""
 
     def __init__(self) -> None:
@@ -111,17 +111,9 @@ def word_weights(sentence: AlignedSentence, source_words: list[Token], target_wo
 
     A source word has what its tokens have together; a target word is the mean of its tokens.
     """
-    weights = np.zeros((len(target_words), len(source_words)), np.float32)
-    counts = np.zeros(len(target_words), np.int64)
-    source_at, target_at = _words_at(sentence.source, source_words), _words_at(sentence.target, target_words)
-    for t, target_word in enumerate(target_at):
-        if target_word is None:
-            continue
-        counts[target_word] += 1
-        for s, source_word in enumerate(source_at):
-            if source_word is not None:
-                weights[target_word, source_word] += sentence.weights[t, s]
-    weights /= np.maximum(counts, 1)[:, None].astype(np.float32)
+    in_source, in_target = _membership(sentence.source, source_words), _membership(sentence.target, target_words)
+    counts = np.maximum(in_target.sum(axis=0), np.float32(1))
+    weights: Weights = in_target.T @ sentence.weights @ in_source / counts[:, None]
     return weights
 
 
@@ -130,15 +122,15 @@ def _word_links(weights: Weights) -> list[tuple[int, int]]:
     return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
 
 
-def _words_at(tokens: Iterable[Token], of_text: list[Token]) -> list[int | None]:
-    """The word that each token is in; None for white space and the end of sequence."""
+def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
+    """(tokens, words), 1 where a token is in a word: white space and the end of sequence are in none."""
     starts = [word.start for word in of_text]
-    at: list[int | None] = []
-    for token in tokens:
-        i = int(np.searchsorted(starts, token.start, side="right")) - 1
-        inside = i >= 0 and token.start < token.end and token.start < of_text[i].end
-        at.append(i if inside else None)
-    return at
+    members = np.zeros((len(tokens), len(of_text)), np.float32)
+    for t, token in enumerate(tokens):
+        word = int(np.searchsorted(starts, token.start, side="right")) - 1
+        if word >= 0 and token.start < token.end and token.start < of_text[word].end:
+            members[t, word] = 1
+    return members
 
 
 def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:

@@ -67,7 +67,8 @@ class AttentionPass:
         self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
 
     def warm_up(self) -> None:
-        self._runner.attend(*self._probe, frozenset[Kind]({"encoder"}))
+        kinds: Kinds = frozenset({"encoder"})
+        self._runner.attend(*self._probe, kinds)
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Seen]]) -> None:
         sources = [sequence.source_ids for sequence in sequences]

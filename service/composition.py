@@ -82,7 +82,9 @@ class Composer:
             return self._of_document(manuscript, manuscript.document, direction)
         (passage,) = manuscript.passages
         text, targets = self._joined(passage, 0, direction)
-        restored = self._restored(passage, text, targets, in_document=False)
+        sentences = self._sentences(passage, targets)
+        aligned_by = sentences if passage.protected.placeholders else []
+        restored = _restored(passage, text, aligned_by)
         best = _alternative(passage.pieces, 0, restored.text)
         translation = Translation(
             **best.model_dump(),
@@ -90,20 +92,19 @@ class Composer:
             segments=_segments(passage, targets, restored),
             alternatives=self._alternatives(passage, best, direction),
         )
-        if selection is not None or alignment:
-            sentences = self._sentences(passage, targets)
-            source = View(passage.protected.text, passage.protected.original, passage.protected.edits.before)
-            target = View(text, restored.text, restored.edits.after)
-            if selection is not None:
-                translation.attention = _attention(passage.pieces, sentences, source, target, selection)
-            translation.alignment = aligned(sentences, source, target) if alignment else None
+        source = View(passage.protected.text, passage.protected.original, passage.protected.edits.before)
+        target = View(text, restored.text, restored.edits.after)
+        if selection is not None:
+            translation.attention = _attention(passage.pieces, sentences, source, target, selection)
+        if alignment:
+            translation.alignment = aligned(sentences, source, target)
         return translation
 
     def _of_document(self, manuscript: Manuscript, document: Document, direction: Direction) -> Translation:
-        restored = [
-            self._restored(passage, *self._joined(passage, 0, direction), in_document=True)
-            for passage in manuscript.passages
-        ]
+        restored = []
+        for passage in manuscript.passages:
+            text, targets = self._joined(passage, 0, direction)
+            restored.append(_restored(passage, text, self._sentences(passage, targets)))
         whole = _alternative(manuscript.pieces, 0, document.render(restored))
         return Translation(**whole.model_dump(), source_tokens=manuscript.source_tokens)
 
@@ -112,16 +113,6 @@ class Composer:
         targets = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
         sources = [piece.span for piece in passage.pieces]
         return join(passage.protected.text, sources, targets, direction.source, direction.target)
-
-    def _restored(self, passage: Passage, text: str, targets: list[Span], in_document: bool) -> Restored:
-        """The passage with its placeholders."""
-        if not passage.pieces:
-            return untranslated(passage.protected)
-        if not passage.protected.placeholders and not in_document:
-            return restore(passage.protected, text)
-        sentences = self._sentences(passage, targets)
-        of_sentences = [_aligned_words(sentence, passage.protected.text, text) for sentence in sentences]
-        return restore(passage.protected, text, of_sentences)
 
     def _alternatives(self, passage: Passage, best: Alternative, direction: Direction) -> list[Alternative] | None:
         """The second best hypotheses of all pieces, and so on, each text once."""
@@ -134,10 +125,12 @@ class Composer:
         return list(by_text.values())[1:] or None
 
     def _sentences(self, passage: Passage, targets: list[Span]) -> list[AlignedSentence]:
-        """The tokens of each piece with their places in the whole texts, and what aligns them."""
+        """The tokens of each piece with their places in the whole texts, and what aligns them; none where no attention
+        was asked for."""
         sentences = []
         for piece, target_span in zip(passage.pieces, targets, strict=True):
-            assert piece.seen is not None
+            if piece.seen is None:
+                continue
             source = self._tokenizer.located(piece.sequence.source_ids)
             target = self._tokenizer.located(piece.hypothesis().token_ids)
             sentences.append(
@@ -151,6 +144,13 @@ class Composer:
 
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
+
+
+def _restored(passage: Passage, text: str, sentences: list[AlignedSentence]) -> Restored:
+    """The passage with its placeholders."""
+    if not passage.pieces:
+        return untranslated(passage.protected)
+    return restore(passage.protected, text, [_aligned_words(one, passage.protected.text, text) for one in sentences])
 
 
 def _words_in_order(passage: Passage, translated: str, targets: list[Span]) -> list[AlignedWords]:

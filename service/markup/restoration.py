@@ -51,7 +51,10 @@ def restore(protected: Protected, translated: str, words: Iterable[AlignedWords]
     Args:
         words: of the protected text and of its translation, one for each sentence, in order.
     """
-    return _Restoration(protected, translated, [one for one in words if one.source and one.target]).restored()
+    sentences = [one for one in words if one.source and one.target]
+    if not protected.placeholders:
+        return Restored(translated, Edits((), ()), [], lambda: sentences)
+    return _Restoration(protected, translated, sentences).restored()
 
 
 def untranslated(protected: Protected) -> Restored:

@@ -1,6 +1,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +17,18 @@ from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
+
+
+def problem(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The body of an error, which must be a whole problem."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    body: dict[str, Any] = response.json()
+    assert body.keys() - {"errors"} == {"type", "title", "status", "detail", "request_id"}
+    assert body["status"] == status
+    assert body["request_id"] == response.headers["X-Request-ID"]
+    assert "Server-Timing" in response.headers
+    return body
 
 
 @pytest.fixture

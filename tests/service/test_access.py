@@ -1,7 +1,6 @@
 import pytest
 
-from tests.service.conftest import Serve
-from tests.service.test_http import problem
+from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from service.artifact import Artifact
 from service.tokenization import Tokenizer
-from tests.service.conftest import Client, Serve
-from tests.service.test_http import problem
+from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import BOS, LABELS, N_LAYERS, H, TinyClassifier, TinyTranslator
 
 pytestmark = pytest.mark.anyio

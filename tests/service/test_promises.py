@@ -26,9 +26,8 @@ from service.scheduler import Scheduler, Sequence
 from service.settings import Settings
 from service.tokenization import Tokenizer
 from service.translation import Translator
-from tests.service.conftest import Serve
+from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
-from tests.service.test_http import problem
 from tests.service.tiny_artifacts import BOS, EOS
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,139 @@
+"""What a wrong request gets: a whole problem that names what is wrong."""
+
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import Serve, problem
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("body", "loc", "detail"),
+    [
+        ({"text": ""}, ["text"], "text: must not be empty"),
+        ({"text": ["a", ""]}, ["text"], "text: text 1 of 2 is empty"),
+        ({"text": []}, ["text"], "text: List should have at least 1 item after validation, not 0"),
+        ({"text": 5}, ["text"], "text: must be a string or a list of strings"),
+        ({}, ["text"], "text: Field required"),
+        ({"text": "a", "txet": "b"}, ["txet"], "txet: Extra inputs are not permitted"),
+        ({"text": "a", "beam_size": 9}, ["beam_size"], "beam_size: Input should be less than or equal to 8, not 9"),
+        ({"text": "a", "beam_size": 0}, ["beam_size"], "beam_size: Input should be greater than or equal to 1, not 0"),
+        ({"text": "a", "beam_size": "1"}, ["beam_size"], "beam_size: Input should be a valid integer"),
+        ({"text": "a", "alternatives": 8}, ["alternatives"], "alternatives: Input should be less than 8, not 8"),
+        ({"text": "a", "alternatives": -1}, ["alternatives"], "alternatives: Input should be greater than or equal to 0, not -1"),  # noqa: E501
+        ({"text": "a", "length_penalty": -0.5}, ["length_penalty"], "length_penalty: Input should be greater than or equal to 0, not -0.5"),  # noqa: E501
+        ({"text": "a", "length_penalty": 11}, ["length_penalty"], "length_penalty: Input should be less than or equal to 10, not 11"),  # noqa: E501
+        ({"text": "a", "timeout_s": 0}, ["timeout_s"], "timeout_s: Input should be greater than 0, not 0"),
+        ({"text": "a", "attention": "yes"}, ["attention"], "attention: must be true, false or an object that selects kinds, layers, heads and encoding"),  # noqa: E501
+        ({"text": "a", "attention": {"kinds": ["self"]}}, ["attention", "kinds", 0], "attention.kinds.0: Input should be 'cross', 'encoder' or 'decoder'"),  # noqa: E501
+        ({"text": "a", "attention": {"encoding": "hex"}}, ["attention", "encoding"], "attention.encoding: Input should be 'json' or 'base64'"),  # noqa: E501
+        ({"text": "a", "attention": {"layers": [-1]}}, ["attention", "layers"], 'attention.layers: must be "all", "last" or a list of numbers from 0 on'),  # noqa: E501
+        ({"text": "a", "attention": {"heads": []}}, ["attention", "heads"], 'attention.heads: must be "all", "mean" or a list of numbers from 0 on'),  # noqa: E501
+        ({"text": "a", "alignment": "yes"}, ["alignment"], "alignment: Input should be a valid boolean"),
+    ],
+)  # fmt: skip
+async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list[str], detail: str) -> None:
+    async with serve() as client:
+        found = problem(await client.post("/translate", json=body), 422)
+    assert found["detail"] == detail
+    assert found["errors"] == [{"loc": loc, "msg": detail.partition(": ")[2]}]
+
+
+async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
+    async with serve() as client:
+        found = problem(await client.post("/classify", json={"text": "a", "evidence": 1, "x": 1}), 422)
+    assert found["detail"].startswith(
+        "2 fields are not acceptable; the first is evidence: Input should be a valid boolean"
+    )
+    assert [error["loc"] for error in found["errors"]] == [["evidence"], ["x"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"text": "a", "source": "xx"}, "no model translates from xx to any language; there are en-fr (tiny-en-fr)"),
+        ({"text": "a", "max_target_tokens": 999}, "max_target_tokens is 999, tiny-en-fr writes at most 70"),
+        ({"text": "a", "alternatives": 2}, "alternatives is 2, a beam of 2 has 1"),
+        ({"text": "a", "beam_size": 1, "alternatives": 1}, "alternatives is 1, a beam of 1 has 0"),
+        (
+            {"text": "a", "beam_size": 8, "alternatives": 7, "max_target_tokens": 99},
+            "max_target_tokens is 99, tiny-en-fr writes at most 70",
+        ),
+        ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
+        ({"text": ["a"] * 300}, "there are 300 texts, the limit is 256"),
+    ],
+)
+async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
+    serve: Serve, body: Any, detail: str
+) -> None:
+    async with serve() as client:
+        assert problem(await client.post("/translate", json=body), 422)["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        (b'{"text": "a"', "the body is not JSON: Expecting ',' delimiter at character 12"),
+        (b"", "the body is not a JSON object"),
+        (b'["a"]', "the body is not a JSON object"),
+        (b'"a"', "the body is not a JSON object"),
+        (b'{"text": "\xff"}', "the body is not UTF-8: invalid start byte at byte 10"),
+        ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
+        (b"[" * 100_000, "There was an error parsing the body"),
+    ],
+)
+async def test_a_body_of_the_wrong_shape_is_a_bad_request(serve: Serve, content: bytes, detail: str) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", content=content, headers={"content-type": "application/json"})
+    assert problem(response, 400)["detail"] == detail
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(r'{"text": "\ud83d"}', 422), (r'{"text": "a", "source": "\ud83d"}', 422), (r'{"text": "a", "\ud83d": 1}', 400)],
+)
+async def test_half_of_a_surrogate_pair_is_refused_anywhere(serve: Serve, body: str, status: int) -> None:
+    async with serve() as client:
+        headers = {"content-type": "application/json"}
+        problem(await client.post("/translate", content=body.encode(), headers=headers), status)
+
+
+@pytest.mark.parametrize("headers", [{"content-type": "text/plain"}, {}, {"content-type": "application/jsonp"}])
+async def test_another_content_type_is_refused(serve: Serve, headers: dict[str, str]) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", content=b'{"text": "a"}', headers=headers)
+    assert "this route reads application/json" in problem(response, 415)["detail"]
+
+
+async def test_a_content_type_may_have_parameters(serve: Serve) -> None:
+    async with serve() as client:
+        headers = {"content-type": "Application/JSON; charset=utf-8"}
+        assert (await client.post("/classify", content=b'{"text": "a"}', headers=headers)).status_code == 200
+
+
+async def test_unknown_paths_methods_and_models_are_told(serve: Serve) -> None:
+    async with serve() as client:
+        assert problem(await client.get("/nowhere"), 404)["detail"] == "there is nothing at /nowhere"
+        problem(await client.post("/translate/", json={"text": "a"}), 404)
+        wrong_method = await client.get("/translate")
+        assert problem(wrong_method, 405)["detail"] == "/translate does not take GET"
+        assert wrong_method.headers["Allow"] == "POST"
+        body = {"text": "a", "model": "big"}
+        detail = problem(await client.post("/classify", json=body), 404)["detail"]
+    assert detail == "no model named 'big' can classify here; there are tiny-sentiment"
+
+
+async def test_too_much_is_refused_with_both_sizes(serve: Serve) -> None:
+    async with serve(max_body_bytes=100, max_text_characters=20) as client:
+        body = problem(await client.post("/translate", json={"text": "a" * 200}), 413)
+        text = problem(await client.post("/translate", json={"text": ["a", "b" * 21]}), 413)
+    assert body["detail"] == "the body announces 211 bytes, the limit is 100"
+    assert text["detail"] == "a text has 21 characters, the limit is 20"
+
+
+async def test_a_deadline_that_passed_is_a_gateway_timeout(serve: Serve) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the dog", "timeout_s": 1e-9})
+    assert "the deadline passed" in problem(response, 504)["detail"]
