@@ -34,12 +34,18 @@ def train(
     data: DataDir = None,
     run: Annotated[Path | None, typer.Option(help="Where checkpoints and curves go; default runs/NAME.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the result goes; default checkpoints/NAME.")] = None,
+    start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
 ) -> None:
-    """Train a model. Killed and started again, it goes on from its last checkpoint."""
+    """Train a model. Killed and started again, it goes on from its last checkpoint.
+
+    With --start it goes on with a model that was trained before, on whatever the configuration names: more of the
+    same corpora, or a user's own.
+    """
     from model.training import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
-    train_model(loaded, data, run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name)
+    run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
+    train_model(loaded, data, run, out, start)
 
 
 @app.command()

@@ -82,11 +82,17 @@ def _share(source: DataSource) -> str:
 def _training(config: Config, training: dict[str, float]) -> str:
     return (
         "## Training\n\n"
-        f"`python -m model train model/configs/{config.name}.yaml --data DATA`: {training['steps']:,} steps, "
+        f"`python -m model train model/configs/{config.name}.yaml --data DATA`: {training['steps']:,} steps"
+        f"{_runs(training)}, "
         f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours on {training['threads']} "
         f"CPU threads ({config.training.precision}), seed {config.training.seed}; the last "
         f"{training['averaged_checkpoints']} checkpoints are averaged."
     )
+
+
+def _runs(training: dict[str, float]) -> str:
+    runs = training.get("runs", 1)
+    return "" if runs == 1 else f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`"
 
 
 def _limits(config: Config) -> str:

@@ -80,15 +80,24 @@ def load_checkpoint(directory: Path) -> Checkpoint:
             raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
     config = load_config(directory / CONFIG)
     model = build_model(config)
-    try:
-        weights = load_file(directory / WEIGHTS)
-        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
-    except (SafetensorError, RuntimeError) as error:
-        raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of {CONFIG}: {error}") from error
+    load_weights(model, directory)
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
+
+
+def load_weights(model: Transformer | TransformerClassifier, directory: Path) -> None:
+    """Give a model the weights of a checkpoint directory.
+
+    Raises:
+        CheckpointError: they are damaged, or those of a model of other dimensions.
+    """
+    try:
+        weights = load_file(directory / WEIGHTS)
+        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    except (SafetensorError, RuntimeError) as error:
+        raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
 
 
 def load_alignment(path: Path, config: Config) -> Alignment:

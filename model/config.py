@@ -19,39 +19,77 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
+Positions = Literal["none", "sinusoidal", "learned", "rotary"]
+Activation = Literal["relu", "gelu", "swiglu"]
+
+
 class LayerConfig(_Strict):
-    """Dimensions that encoder and decoder layers share."""
+    """What encoder and decoder layers are made of."""
 
     vocab_size: PositiveInt
     d_model: PositiveInt
     n_heads: PositiveInt
     d_ff: PositiveInt
-    n_encoder_layers: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
     norm: Literal["post", "pre"] = "post"
+    positions: Positions = "sinusoidal"
+    activation: Activation = "relu"
+    attention: Literal["soft", "hard"] = "soft"
+    beta: PositiveFloat | None = None
+    """Inverse temperature of soft attention; None is 1 / sqrt(head_dim)."""
 
 
 class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
     task: Literal["translation"] = "translation"
+    n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
+    d_encoder: PositiveInt | None = None
+    """Width of the encoder, with an embedding of its own; None is d_model, with one embedding for both sides."""
     source: str
     target: str
+
+
+class RecurrentConfig(_Strict):
+    """A recurrent encoder-decoder, the Transformer's ancestor, without attention or with additive attention."""
+
+    task: Literal["recurrent_translation"] = "recurrent_translation"
+    vocab_size: PositiveInt
+    d_model: PositiveInt
+    """Width of the embedding and of every state."""
+    cell: Literal["gru", "lstm"] = "gru"
+    attention: Literal["none", "additive"] = "additive"
+    n_encoder_layers: PositiveInt
+    n_decoder_layers: PositiveInt
+    max_positions: PositiveInt
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    source: str
+    target: str
+
+
+class LanguageModelConfig(LayerConfig):
+    """A decoder-only Transformer, which continues a text."""
+
+    task: Literal["language_model"] = "language_model"
+    n_decoder_layers: PositiveInt
 
 
 class ClassifierConfig(LayerConfig):
     """An encoder classifier; `labels` in the order of its logits."""
 
     task: Literal["classification"] = "classification"
+    n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=2)
     pooling: Literal["max", "mean"] = "max"
     n_gram_buckets: int = Field(default=0, ge=0)
     """Hashed pairs of tokens whose own weights are added to the logits (model/ngrams.py); 0 for the encoder alone."""
 
 
-ModelConfig = Annotated[TransformerConfig | ClassifierConfig, Field(discriminator="task")]
+ModelConfig = Annotated[
+    TransformerConfig | RecurrentConfig | LanguageModelConfig | ClassifierConfig, Field(discriminator="task")
+]
 
 
 Rewrite = Literal["other_names", "upper_case", "no_final_punctuation"]

@@ -31,7 +31,15 @@ from model.batching import (
     collate_reviews,
     collate_translations,
 )
-from model.checkpoint import TOKENIZER, TRAINING, average_weights, build_model, save_checkpoint
+from model.checkpoint import (
+    TOKENIZER,
+    TRAINING,
+    average_weights,
+    build_model,
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+)
 from model.config import ClassifierConfig, Config, PretrainingConfig, TrainingConfig
 from model.examples import TrainingData, prepare, prepare_pretraining
 from model.loss import linear_cross_entropy
@@ -54,16 +62,24 @@ class Stage:
     collate_validation: Callable[..., Batch]
 
 
-def train(config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: Path) -> None:
+def train(
+    config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: Path, start: Path | None = None
+) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
+
+    Args:
+        start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
+        CheckpointError: `start` is no checkpoint, or its model has other dimensions.
     """
     lightning.seed_everything(config.training.seed, workers=True)
     run_dir.mkdir(parents=True, exist_ok=True)
     tokenizer_path = run_dir / TOKENIZER
     known = load_tokenizer(tokenizer_path) if tokenizer_path.is_file() else None
+    if start is not None:
+        known = load_checkpoint(start).tokenizer
     data, tokenizer = prepare(config, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
@@ -71,12 +87,14 @@ def train(config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: 
     if isinstance(model, TransformerClassifier) and model.n_grams is not None:
         reviews = [cast(ReviewExample, review) for review in data.pools[0].examples]
         model.n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
+    if start is not None:
+        load_weights(model, start)
     if config.pretraining is not None:
         stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
         model.load_state_dict(_optimize(model, stage, run_dir / "pretraining"))
     weights = _optimize(model, _stage(config, data), run_dir)
     save_checkpoint(checkpoint_dir, config, weights, tokenizer)
-    (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir), indent=2) + "\n")
+    (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
 
 
 def _stage(config: Config, data: TrainingData) -> Stage:
@@ -129,14 +147,16 @@ def _last_steps(run_dir: Path, training: TrainingConfig) -> list[Path]:
     return sorted((run_dir / "steps").glob("step=*.ckpt"))[-training.average_checkpoints :]
 
 
-def _facts(config: Config, run_dir: Path) -> dict[str, float]:
-    """What the model card tells of a run."""
+def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, float]:
+    """What the model card tells of a run, and of what it began with."""
+    before = json.loads((start / TRAINING).read_text(encoding="utf-8")) if start is not None else {}
     run_dirs = [run_dir] if config.pretraining is None else [run_dir / "pretraining", run_dir]
     runs = [torch.load(run / "steps" / "last.ckpt", map_location="cpu", weights_only=False) for run in run_dirs]
     return {
-        "steps": sum(run["global_step"] for run in runs),
-        "tokens": sum(run["tokens"] for run in runs),
-        "hours": round(sum(run["seconds"] for run in runs) / 3600, 2),
+        "runs": before.get("runs", 0) + 1,
+        "steps": before.get("steps", 0) + sum(run["global_step"] for run in runs),
+        "tokens": before.get("tokens", 0) + sum(run["tokens"] for run in runs),
+        "hours": round(before.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
         "averaged_checkpoints": config.training.average_checkpoints,
         "threads": torch.get_num_threads(),
     }
