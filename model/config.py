@@ -76,15 +76,31 @@ class LanguageModelConfig(LayerConfig):
     n_decoder_layers: PositiveInt
 
 
+class NGramConfig(_Strict):
+    """Words and hashed runs of words whose own weights are added to a classifier's logits (model/ngrams.py)."""
+
+    buckets: PositiveInt
+    longest: int = Field(default=2, ge=2, le=3)
+    """Tokens of the longest run."""
+
+
 class ClassifierConfig(LayerConfig):
     """An encoder classifier; `labels` in the order of its logits."""
 
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
     labels: tuple[str, ...] = Field(min_length=2)
+    lower_case: bool = False
+    """Read A to Z as a to z: fewer word pieces, each seen more often."""
     pooling: Literal["max", "mean"] = "max"
-    n_gram_buckets: int = Field(default=0, ge=0)
-    """Hashed pairs of tokens whose own weights are added to the logits (model/ngrams.py); 0 for the encoder alone."""
+    n_grams: NGramConfig | None = None
+    """None for the encoder alone."""
+
+    @model_validator(mode="after")
+    def _n_grams_add_up(self) -> Self:
+        if self.n_grams is not None and self.pooling != "mean":
+            raise ValueError("n_grams need mean pooling: beside a maximum their weights would not be their own")
+        return self
 
 
 ModelConfig = Annotated[
@@ -186,6 +202,15 @@ class Config(_Strict):
     pretraining: PretrainingConfig | None = None
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
+    n_gram_training: TrainingConfig | None = None
+    """Of a classifier's n-grams, apart from its encoder."""
+
+    @model_validator(mode="after")
+    def _n_grams_are_trained(self) -> Self:
+        n_grams = isinstance(self.model, ClassifierConfig) and self.model.n_grams is not None
+        if n_grams != (self.n_gram_training is not None):
+            raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
+        return self
 
 
 def load_config(path: Path) -> Config:

@@ -114,4 +114,5 @@ def _train_tokenizer(config: Config, train_rows: list[list[Row]]) -> Tokenizer:
         for row in rows[: source.sample]
         for text in (row if translation else (row.right,))
     )
-    return train_tokenizer(texts, config.model.vocab_size, end_of_sequence=translation)
+    lower_case = isinstance(config.model, ClassifierConfig) and config.model.lower_case
+    return train_tokenizer(texts, config.model.vocab_size, end_of_sequence=translation, lower_case=lower_case)

@@ -1,10 +1,11 @@
-"""Words and pairs of words as evidence of their own, beside what the encoder makes of them.
+"""Words and runs of words as evidence of their own, beside what the encoder makes of them.
 
-A Transformer trained on 25,000 reviews hardly learns what "not funny" or "waste of" is worth; a linear model of word
-pairs, scaled by how much more often they occur under one label, knows (NB-SVM, Wang and Manning 2012). Its weights are
-added to the encoder's per-token logits and trained with it ("wide and deep", Cheng et al. 2016).
+A Transformer trained on 25,000 reviews hardly learns what "not funny" or "waste of time" is worth; a linear model of
+word runs, scaled by how much more often they occur under one label, knows (NB-SVM, Wang and Manning 2012). Its weights
+are added to the encoder's per-token logits ("wide and deep", Cheng et al. 2016), but trained apart: a linear model of a
+million features soon explains every training text, and would leave the encoder nothing to learn.
 
-Legend: B batch, S source, V vocabulary, C classes, F features: V tokens, then hashed pairs of neighbouring tokens.
+Legend: B batch, S source, V vocabulary, C classes, N longest run, F features: V tokens, then hashed runs of tokens.
 """
 
 from collections.abc import Iterable
@@ -15,41 +16,80 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-GAIN = 64.0
+from model.config import NGramConfig
+
+GAIN = 16.0
 """Pooling is a mean over hundreds of tokens, so a weight needs leverage to move a logit within a few epochs."""
 
 MULTIPLIER = 1_000_003
 
 
 class NGramLogits(nn.Module):
-    """Per-token logits of the token itself and of its pair with the token before."""
+    """Per-token logits of the token itself and of the runs that it ends, which add up to 0 over the classes.
 
-    ratios: Tensor
+    Attributes:
+        weight: (F, C - 1), of every class but the first.
+        scale: (F, C - 1), what a weight is multiplied by while it is trained; ones afterwards.
+    """
 
-    def __init__(self, vocab_size: int, n_buckets: int, n_labels: int) -> None:
+    scale: Tensor
+
+    def __init__(self, vocab_size: int, n_labels: int, config: NGramConfig) -> None:
         super().__init__()
         self.vocab_size = vocab_size
-        self.n_buckets = n_buckets
-        self.weight = nn.Parameter(torch.zeros(vocab_size + n_buckets))
-        self.register_buffer("ratios", torch.zeros(vocab_size + n_buckets, n_labels))
+        self.config = config
+        n_features = vocab_size + config.buckets
+        self.weight = nn.Parameter(torch.zeros(n_features, n_labels - 1))
+        self.register_buffer("scale", torch.ones(n_features, n_labels - 1), persistent=False)
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids (B, S) to logits (B, S, C)."""
-        table = GAIN * self.weight.unsqueeze(1) * self.ratios  # (F, C)
-        before = F.pad(ids, (1, 0))[:, :-1]  # the first token's pair is with <pad>
-        pairs = self.vocab_size + (before * MULTIPLIER + ids) % self.n_buckets
-        return F.embedding(ids, table) + F.embedding(pairs, table)
+        table = self.weight * self.scale
+        logits = F.embedding(ids, table)  # (B, S, C - 1)
+        for features in self.runs(ids):
+            logits = logits + F.embedding(features, table)
+        logits = F.pad(logits, (1, 0))  # (B, S, C)
+        return logits - logits.mean(dim=-1, keepdim=True)
+
+    def pooled(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B) to their mean logits (B, C)."""
+        real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
+        return (self(ids) * real).sum(dim=1) / lengths.unsqueeze(1)
+
+    def runs(self, ids: Tensor) -> list[Tensor]:
+        """The features (B, S) of the runs of 2 to N tokens that end at each of ids (B, S); <pad> is before the first."""
+        run, features = ids, []
+        for _ in range(1, self.config.longest):
+            run = F.pad(run, (1, 0))[:, :-1] * MULTIPLIER + ids
+            features.append(self.vocab_size + run % self.config.buckets)
+        return features
 
     def count(self, texts: Iterable[NDArray[np.int32]], labels: Iterable[int]) -> None:
-        """Set the log-count ratios: how much likelier a feature is under a label than on average, in nats.
+        """Scale weights by log-count ratios: how much likelier a feature is under a class than under the first.
 
         A feature counts once per text.
         """
-        counts = np.ones(tuple(reversed(self.ratios.shape)))  # (C, F), one for each unseen
-        for ids, label in zip(texts, labels, strict=True):
-            token_ids = ids.astype(np.int64)
-            before = np.concatenate([[0], token_ids[:-1]])
-            pairs = self.vocab_size + (before * MULTIPLIER + token_ids) % self.n_buckets
-            counts[label, np.unique(np.concatenate([token_ids, pairs]))] += 1
+        n_features, n_labels = self.scale.shape[0], self.scale.shape[1] + 1
+        counts = np.ones((n_labels, n_features))  # one for each unseen
+        for text, label in zip(texts, labels, strict=True):
+            ids = torch.from_numpy(text.astype(np.int64)).unsqueeze(0)
+            counts[label, np.unique(torch.cat([ids, *self.runs(ids)]).numpy())] += 1
         likelihoods = np.log(counts / counts.sum(axis=1, keepdims=True))
-        self.ratios.copy_(torch.from_numpy((likelihoods - likelihoods.mean(axis=0)).T))
+        self.scale.copy_(torch.from_numpy(GAIN * (likelihoods[1:] - likelihoods[0]).T))
+
+    def fold(self) -> None:
+        """Take the scale into the weights."""
+        self.weight.data *= self.scale
+        self.scale.fill_(1.0)
+
+
+class NGramClassifier(nn.Module):
+    """The n-grams on their own, as they are trained."""
+
+    def __init__(self, n_grams: NGramLogits) -> None:
+        super().__init__()
+        self.n_grams = n_grams
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
+        return self.n_grams.pooled(ids, lengths), self.n_grams(ids)

@@ -1,10 +1,11 @@
-"""Byte-level BPE tokenizers: lossless on arbitrary Unicode, case kept, character offsets kept.
+"""Byte-level BPE tokenizers: lossless on arbitrary Unicode, case kept unless asked otherwise, character offsets kept.
 
 Every byte has a token of its own, so no text becomes <unk> or silence (Radford et al. 2019, section 2.2). A space is
 put before the text, so that a word has the same token at the start of a sentence and inside it, and taken off again
 when decoding.
 """
 
+import string
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,14 +20,21 @@ _WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]
 """Words with their leading space and elision (" l'", "homme"), single digits, punctuation, white space."""
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool) -> Tokenizer:
+def train_tokenizer(
+    texts: Iterable[str], vocab_size: int, end_of_sequence: bool, lower_case: bool = False
+) -> Tokenizer:
     """Learn a vocabulary of `vocab_size` tokens from texts.
 
     Args:
         end_of_sequence: append </s> to every encoded text, as a translation source wants it.
+        lower_case: read A to Z as a to z. No other letter: those of a token are then still as many characters, and as
+            many bytes, as those of the text.
     """
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizers.Prepend(" ")
+    lower = [normalizers.Replace(letter, letter.lower()) for letter in string.ascii_uppercase if lower_case]
+    tokenizer.normalizer = (
+        normalizers.Sequence([normalizers.Prepend(" "), *lower]) if lower else normalizers.Prepend(" ")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(_WORDS, behavior="isolated"),

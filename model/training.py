@@ -31,6 +31,7 @@ from model.batching import (
     collate_reviews,
     collate_translations,
 )
+from model.calibration import calibrate
 from model.checkpoint import (
     TOKENIZER,
     TRAINING,
@@ -40,15 +41,18 @@ from model.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from model.config import ClassifierConfig, Config, PretrainingConfig, TrainingConfig
+from model.config import Config, PretrainingConfig, TrainingConfig
 from model.examples import TrainingData, prepare, prepare_pretraining
 from model.loss import linear_cross_entropy
+from model.ngrams import NGramClassifier
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
 VALIDATION_TOKENS = 4096
+
+Trainable = Transformer | TransformerClassifier | NGramClassifier
 
 
 @dataclass(frozen=True)
@@ -84,24 +88,39 @@ def train(
     tokenizer.save(str(tokenizer_path))
 
     model = build_model(config)
-    if isinstance(model, TransformerClassifier) and model.n_grams is not None:
-        reviews = [cast(ReviewExample, review) for review in data.pools[0].examples]
-        model.n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
     if start is not None:
         load_weights(model, start)
     if config.pretraining is not None:
         stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
-        model.load_state_dict(_optimize(model, stage, run_dir / "pretraining"))
-    weights = _optimize(model, _stage(config, data), run_dir)
-    save_checkpoint(checkpoint_dir, config, weights, tokenizer)
+        _optimize(model, stage, run_dir / "pretraining")
+    if isinstance(model, TransformerClassifier):
+        _train_classifier(model, config, data, run_dir)
+    else:
+        _optimize(model, _stage(config.training, data), run_dir)
+    save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
 
 
-def _stage(config: Config, data: TrainingData) -> Stage:
-    if isinstance(config.model, ClassifierConfig):
-        dropping = partial(collate_reviews, token_dropout=config.training.token_dropout)
-        return Stage(config.training, data, dropping, collate_reviews)
-    return Stage(config.training, data, collate_translations, collate_translations)
+def _train_classifier(model: TransformerClassifier, config: Config, data: TrainingData, run_dir: Path) -> None:
+    """Train encoder and n-grams, each as if it were alone, and weigh them on the held-out texts."""
+    n_grams, model.n_grams = model.n_grams, None
+    _optimize(model, _review_stage(config.training, data), run_dir)
+    if n_grams is not None and config.n_gram_training is not None:
+        reviews = [cast(ReviewExample, review) for review in data.pools[0].examples]
+        n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
+        _optimize(NGramClassifier(n_grams), _review_stage(config.n_gram_training, data), run_dir / "n_grams")
+        n_grams.fold()
+    model.n_grams = n_grams
+    factors = calibrate(model, [cast(ReviewExample, review) for review in data.validation])
+    print("calibrated by", *(f"{factor:.3f}" for factor in factors), flush=True)
+
+
+def _review_stage(training: TrainingConfig, data: TrainingData) -> Stage:
+    return Stage(training, data, partial(collate_reviews, token_dropout=training.token_dropout), collate_reviews)
+
+
+def _stage(training: TrainingConfig, data: TrainingData) -> Stage:
+    return Stage(training, data, collate_translations, collate_translations)
 
 
 def _pretraining_stage(
@@ -113,8 +132,8 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _optimize(model: Transformer | TransformerClassifier, stage: Stage, run_dir: Path) -> dict[str, Tensor]:
-    """Run one stage to its end, from its last checkpoint if it was begun before: the averaged weights."""
+def _optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
+    """Run one stage to its end, from its last checkpoint if it was begun before, and give the model the averaged weights."""
     every = stage.training.checkpoint_every_steps
     steps_dir = run_dir / "steps"
     checkpoints = ModelCheckpoint(
@@ -140,7 +159,7 @@ def _optimize(model: Transformer | TransformerClassifier, stage: Stage, run_dir:
     )
     last = steps_dir / "last.ckpt"
     trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
-    return average_weights(_last_steps(run_dir, stage.training), "model.")
+    model.load_state_dict(average_weights(_last_steps(run_dir, stage.training), "model."))
 
 
 def _last_steps(run_dir: Path, training: TrainingConfig) -> list[Path]:
@@ -150,7 +169,11 @@ def _last_steps(run_dir: Path, training: TrainingConfig) -> list[Path]:
 def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, float]:
     """What the model card tells of a run, and of what it began with."""
     before = json.loads((start / TRAINING).read_text(encoding="utf-8")) if start is not None else {}
-    run_dirs = [run_dir] if config.pretraining is None else [run_dir / "pretraining", run_dir]
+    run_dirs = [run_dir]
+    if config.pretraining is not None:
+        run_dirs.append(run_dir / "pretraining")
+    if config.n_gram_training is not None:
+        run_dirs.append(run_dir / "n_grams")
     runs = [torch.load(run / "steps" / "last.ckpt", map_location="cpu", weights_only=False) for run in run_dirs]
     return {
         "runs": before.get("runs", 0) + 1,
@@ -194,7 +217,7 @@ def _size(batch: Batch) -> int:
 class TrainingModule(lightning.LightningModule):
     """One optimization step of either model."""
 
-    def __init__(self, model: Transformer | TransformerClassifier, stage: Stage) -> None:
+    def __init__(self, model: Trainable, stage: Stage) -> None:
         super().__init__()
         self.model = model
         self.stage = stage
@@ -224,14 +247,15 @@ class TrainingModule(lightning.LightningModule):
             hidden = self.model(batch.source, batch.source_lengths, batch.target_input)
             real = batch.target_output != PAD_ID
             return self._token_loss(hidden[real], batch.target_output[real], label_smoothing)
-        assert isinstance(self.model, TransformerClassifier)
         if isinstance(batch, MaskedBatch):
+            assert isinstance(self.model, TransformerClassifier)
             hidden = self.model.encode(batch.ids, batch.lengths)
             return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
         logits, _ = self.model(batch.ids, batch.lengths)
         return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
 
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+        assert not isinstance(self.model, NGramClassifier)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def _n_predictions(self, batch: Batch) -> int:

@@ -136,8 +136,8 @@ class TransformerClassifier(nn.Module):
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model, config.max_positions, config.dropout)
         self.encoder = Encoder(config.n_encoder_layers, *layer)
         self.output = nn.Linear(config.d_model, len(config.labels))
-        n_features = (config.vocab_size, config.n_gram_buckets, len(config.labels))
-        self.n_grams = NGramLogits(*n_features) if config.n_gram_buckets else None
+        n_labels = len(config.labels)
+        self.n_grams = NGramLogits(config.vocab_size, n_labels, config.n_grams) if config.n_grams else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""

@@ -28,7 +28,7 @@ CLASSIFICATION = LAYERS | {"task": "classification", "labels": ["bad", "good", "
 MODELS: dict[Kind, dict[str, Any]] = {
     "translation": TRANSLATION | {"norm": "pre"},
     "translation_post_norm": TRANSLATION | {"norm": "post"},
-    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_gram_buckets": 61},
+    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_grams": {"buckets": 61, "longest": 3}},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
 }
 MAX_SOURCE_TOKENS = 60
@@ -39,20 +39,22 @@ MakeArtifact = Callable[[Kind, Precision], Path]
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
     """A checkpoint with random weights."""
+    training = {
+        "batch_tokens": 1,
+        "max_steps": 1,
+        "checkpoint_every_steps": 1,
+        "learning_rate": 1.0,
+        "warmup_steps": 1,
+        "decay_steps": 1,
+    }
     config = Config.model_validate(
         {
             "name": kind,
             "description": "random weights",
             "model": MODELS[kind],
             "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
-            "training": {
-                "batch_tokens": 1,
-                "max_steps": 1,
-                "checkpoint_every_steps": 1,
-                "learning_rate": 1.0,
-                "warmup_steps": 1,
-                "decay_steps": 1,
-            },
+            "training": training,
+            "n_gram_training": training if "n_grams" in MODELS[kind] else None,
         }
     )
     model = build_model(config)
@@ -72,6 +74,3 @@ def randomize(model: nn.Module) -> None:
         parameter.data = torch.randn(parameter.shape, generator=random) * (0.05 if name.endswith("bias") else scale)
         if name.endswith("tokens.weight"):
             parameter.data[EOS_ID] *= 5
-    for name, buffer in model.named_buffers():
-        if name.endswith("ratios"):
-            buffer.copy_(torch.randn(buffer.shape, generator=random) * 0.05)

@@ -1,0 +1,105 @@
+"""The systems of the lecture, each a configuration of model/configs/lecture with one thing changed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from benchmarks.workspace import ROOT, workspace
+from model.config import Config
+
+CONFIGS = ROOT / "model" / "configs" / "lecture"
+
+Family = Literal["translation", "language-model", "classification"]
+
+
+@dataclass(frozen=True)
+class System:
+    """One row of the table."""
+
+    name: str
+    section: str
+    """Of the lecture."""
+    changes: dict[str, Any]
+    """Of the family's model section; with a `task` they are all of it."""
+    family: Family = "translation"
+
+    @property
+    def slug(self) -> str:
+        """Its name as a file is named."""
+        return f"{self.family}-{self.name}".replace(" ", "-").replace(",", "").replace("/", "-")
+
+    def content(self) -> dict[str, Any]:
+        """Its configuration, as YAML holds it."""
+        content: dict[str, Any] = yaml.safe_load((CONFIGS / f"{self.family}.yaml").read_text(encoding="utf-8"))
+        model = self.changes if "task" in self.changes else content["model"] | self.changes
+        return content | {"name": self.slug, "model": model}
+
+    def config(self, quick: bool) -> Config:
+        """Its configuration, checked; a quick one trains for a few steps on a few rows."""
+        content = self.content()
+        if quick:
+            content["training"] |= {
+                "max_steps": 60,
+                "checkpoint_every_steps": 20,
+                "warmup_steps": 10,
+                "decay_steps": 30,
+            }
+            content["data"]["train"] = [source | {"sample": 4000} for source in content["data"]["train"]]
+            content["data"]["test"] = [source | {"sample": 100} for source in content["data"]["test"]]
+        return Config.model_validate(content)
+
+    def directory(self, quick: bool) -> Path:
+        """Where its run and its checkpoint are."""
+        return workspace("lecture", "quick" if quick else "full", self.slug)
+
+
+RECURRENT = {
+    "task": "recurrent_translation",
+    "source": "en",
+    "target": "fr",
+    "vocab_size": 4000,
+    "d_model": 256,  # about as many parameters as the Transformer
+    "n_encoder_layers": 1,
+    "n_decoder_layers": 1,
+    "max_positions": 512,
+    "dropout": 0.1,
+}
+
+SYSTEMS = (
+    System("the lecture's Transformer", "The Transformer", {}),
+    System("1 head", "Queries, keys and values", {"n_heads": 1}),
+    System("2 heads", "Queries, keys and values", {"n_heads": 2}),
+    System("8 heads", "Queries, keys and values", {"n_heads": 8}),
+    System("beta 0.02", "Soft Attention", {"beta": 0.02}),
+    System("beta 1", "Soft Attention", {"beta": 1.0}),
+    System("hard attention", "Hard Attention", {"attention": "hard"}),
+    System("wider encoder, 192", "Queries, keys and values", {"d_encoder": 192}),
+    System("no positions", "Positional encoding", {"positions": "none"}),
+    System("learned positions", "Positional encoding", {"positions": "learned"}),
+    System("rotary positions", "Positional encoding", {"positions": "rotary"}),
+    System("GELU", "1D-convolution", {"activation": "gelu"}),
+    System("SwiGLU", "1D-convolution", {"activation": "swiglu", "d_ff": 344}),  # three matrices of two thirds
+    System("pre-norm", "Add, Norm", {"norm": "pre"}),
+    System(
+        "pre-norm, rotary, SwiGLU",
+        "Add, Norm",
+        {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_ff": 344},
+    ),
+    System("GRU without attention", "Summary", RECURRENT | {"cell": "gru", "attention": "none"}),
+    System(
+        "GRU with additive attention", "Queries, keys and values", RECURRENT | {"cell": "gru", "attention": "additive"}
+    ),
+    System(
+        "LSTM with additive attention",
+        "Queries, keys and values",
+        RECURRENT | {"cell": "lstm", "attention": "additive"},
+    ),
+    System("decoder only, sinusoidal", "Word Language Models", {}, "language-model"),
+    System("decoder only, rotary", "Word Language Models", {"positions": "rotary"}, "language-model"),
+    System("decoder only, no positions", "Word Language Models", {"positions": "none"}, "language-model"),
+    System("encoder only, max pooling", "Code Summary", {}, "classification"),
+    System("encoder only, mean pooling", "Code Summary", {"pooling": "mean"}, "classification"),
+    System("encoder only, no positions", "Positional encoding", {"positions": "none"}, "classification"),
+)

@@ -1,0 +1,62 @@
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from model.batching import ReviewExample
+from model.calibration import calibrate, likeliest_factors
+from model.config import ClassifierConfig, NGramConfig
+from model.transformer import TransformerClassifier
+
+CONFIG = ClassifierConfig(
+    vocab_size=50,
+    d_model=24,
+    n_heads=3,
+    d_ff=40,
+    n_encoder_layers=2,
+    max_positions=64,
+    labels=("bad", "good", "odd"),
+    pooling="mean",
+    n_grams=NGramConfig(buckets=97, longest=3),
+)
+
+
+def examples(n: int) -> list[ReviewExample]:
+    random = np.random.default_rng(3)
+    texts = [random.integers(4, 50, random.integers(3, 20)).astype(np.int32) for _ in range(n)]
+    return [ReviewExample(text, int(random.integers(3))) for text in texts]
+
+
+def test_the_factors_are_those_by_which_the_logits_were_spoilt() -> None:
+    torch.manual_seed(1)
+    true = torch.randn(2, 20_000, 3)
+    labels = torch.distributions.Categorical(logits=true.sum(dim=0)).sample()
+    spoilt = true * torch.tensor([4.0, 0.2])[:, None, None]
+    torch.testing.assert_close(likeliest_factors(spoilt, labels), torch.tensor([0.25, 5.0]), rtol=0.1, atol=0)
+
+
+def test_the_factors_go_into_the_weights() -> None:
+    torch.manual_seed(1)
+    model = TransformerClassifier(CONFIG).eval()
+    assert model.n_grams is not None
+    torch.nn.init.normal_(model.n_grams.weight)
+    held_out = examples(50)
+    ids, lengths = torch.tensor([[5, 6, 7, 8]]), torch.tensor([4])
+    n_grams = model.n_grams.pooled(ids, lengths)
+    encoder = model(ids, lengths)[0] - n_grams
+    factors = calibrate(model, held_out)
+    torch.testing.assert_close(model(ids, lengths)[0], factors[0] * encoder + factors[1] * n_grams)
+
+
+def test_held_out_labels_become_likelier_and_no_text_alone_changes_its_label() -> None:
+    torch.manual_seed(1)
+    model = TransformerClassifier(CONFIG.model_copy(update={"n_grams": None})).eval()
+    held_out = examples(50)
+
+    def logits() -> torch.Tensor:
+        return torch.cat([model(torch.tensor(e.ids)[None].long(), torch.tensor([len(e)]))[0] for e in held_out])
+
+    labels = torch.tensor([example.label for example in held_out])
+    before = logits()
+    calibrate(model, held_out)
+    assert F.cross_entropy(logits(), labels) < F.cross_entropy(before, labels)
+    assert torch.equal(logits().argmax(dim=-1), before.argmax(dim=-1))
