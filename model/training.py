@@ -25,28 +25,33 @@ from model.batching import (
     MaskedBatch,
     ReviewBatch,
     ReviewExample,
+    TextBatch,
     TranslationBatch,
     batches_by_length,
     collate_masked,
     collate_reviews,
+    collate_texts,
     collate_translations,
 )
 from model.checkpoint import (
     TOKENIZER,
     TRAINING,
+    Model,
     average_weights,
     build_model,
     load_checkpoint,
     load_weights,
     save_checkpoint,
 )
-from model.config import ClassifierConfig, Config, PretrainingConfig, TrainingConfig
+from model.config import ClassifierConfig, Config, LanguageModelConfig, PretrainingConfig, TrainingConfig
 from model.examples import TrainingData, prepare, prepare_pretraining
+from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
-from model.transformer import Transformer, TransformerClassifier
+from model.transformer import TransformerClassifier
+from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
 
@@ -101,7 +106,8 @@ def _stage(config: Config, data: TrainingData) -> Stage:
     if isinstance(config.model, ClassifierConfig):
         dropping = partial(collate_reviews, token_dropout=config.training.token_dropout)
         return Stage(config.training, data, dropping, collate_reviews)
-    return Stage(config.training, data, collate_translations, collate_translations)
+    collate = collate_texts if isinstance(config.model, LanguageModelConfig) else collate_translations
+    return Stage(config.training, data, collate, collate)
 
 
 def _pretraining_stage(
@@ -113,7 +119,7 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _optimize(model: Transformer | TransformerClassifier, stage: Stage, run_dir: Path) -> dict[str, Tensor]:
+def _optimize(model: Model, stage: Stage, run_dir: Path) -> dict[str, Tensor]:
     """Run one stage to its end, from its last checkpoint if it was begun before: the averaged weights."""
     every = stage.training.checkpoint_every_steps
     steps_dir = run_dir / "steps"
@@ -188,13 +194,15 @@ class Clock(Callback):
 def _size(batch: Batch) -> int:
     if isinstance(batch, TranslationBatch):
         return batch.source.numel() + batch.target_input.numel()
+    if isinstance(batch, TextBatch):
+        return batch.target_input.numel()
     return batch.ids.numel()
 
 
 class TrainingModule(lightning.LightningModule):
-    """One optimization step of either model."""
+    """One optimization step of any model."""
 
-    def __init__(self, model: Transformer | TransformerClassifier, stage: Stage) -> None:
+    def __init__(self, model: Model, stage: Stage) -> None:
         super().__init__()
         self.model = model
         self.stage = stage
@@ -219,11 +227,9 @@ class TrainingModule(lightning.LightningModule):
         print(f"step {self.global_step}: {metrics}", flush=True)
 
     def _loss(self, batch: Batch, label_smoothing: float) -> Tensor:
-        if isinstance(batch, TranslationBatch):
-            assert isinstance(self.model, Transformer)
-            hidden = self.model(batch.source, batch.source_lengths, batch.target_input)
+        if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
-            return self._token_loss(hidden[real], batch.target_output[real], label_smoothing)
+            return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
         assert isinstance(self.model, TransformerClassifier)
         if isinstance(batch, MaskedBatch):
             hidden = self.model.encode(batch.ids, batch.lengths)
@@ -231,11 +237,21 @@ class TrainingModule(lightning.LightningModule):
         logits, _ = self.model(batch.ids, batch.lengths)
         return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
 
+    def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
+        """What predicts target_output (B, T): (B, T, E)."""
+        if isinstance(batch, TranslationBatch):
+            assert isinstance(self.model, TranslationModel)
+            hidden: Tensor = self.model(batch.source, batch.source_lengths, batch.target_input)
+            return hidden
+        assert isinstance(self.model, LanguageModel)
+        hidden = self.model(batch.target_input)
+        return hidden
+
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def _n_predictions(self, batch: Batch) -> int:
-        if isinstance(batch, TranslationBatch):
+        if isinstance(batch, TranslationBatch | TextBatch):
             return int((batch.target_output != PAD_ID).sum())
         return int(batch.masked.sum()) if isinstance(batch, MaskedBatch) else len(batch.labels)
 
