@@ -23,7 +23,7 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
         What the proof measured, one line each.
 
     Raises:
-        ExportError: `out` is there and is no artifact, or a graph could not be made.
+        ExportError: `out` is there and is no artifact, such models are not served, or a graph could not be made.
         ProofError: the artifact does not do what the checkpoint does.
         CheckpointError, ConfigError: the checkpoint cannot be used.
     """
@@ -45,11 +45,23 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
 def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
     """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
-    for name, graph in graphs(checkpoint.model, precision).items():
+    for name, graph in graphs(served_model(checkpoint), precision).items():
         (directory / name).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
     manifest = describe(checkpoint, precision, directory)
     write_manifest(manifest, directory)
     return manifest
+
+
+def served_model(checkpoint: Checkpoint) -> Transformer | TransformerClassifier:
+    """The checkpoint's model, if an artifact can be made of it.
+
+    Raises:
+        ExportError: it is of another kind.
+    """
+    if not isinstance(checkpoint.model, Transformer | TransformerClassifier):
+        task = checkpoint.config.model.task.replace("_", " ")
+        raise ExportError(f"{task} models are not served: only Transformers for translation and classification are")
+    return checkpoint.model
 
 
 def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> dict[str, ir.Model]:

@@ -10,7 +10,7 @@ from export.onnx_attention import OPSET
 from model.checkpoint import Alignment, Checkpoint
 from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from model.transformer import Transformer, TransformerClassifier
+from model.transformer import TransformerClassifier
 
 FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
@@ -106,7 +106,8 @@ class Manifest(Section):
 
 def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
     """The manifest of an artifact whose other files are all in `directory`."""
-    config = checkpoint.config.model
+    config, model = checkpoint.config.model, checkpoint.model
+    assert isinstance(config, TransformerConfig | ClassifierConfig)
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
     # Beyond the longest source it was trained on, a model is not worth asking.
@@ -130,7 +131,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
         pooling=classifier.pooling if classifier else None,
         decoding=Decoding() if translator else None,
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
-        bias=output_bias(checkpoint.model),
+        bias=tuple(model.output.bias.tolist()) if isinstance(model, TransformerClassifier) else None,
         evaluation=checkpoint.evaluation,
         files={path.name: checksum(path) for path in sorted(directory.iterdir()) if path.name != MANIFEST},
     )
@@ -139,11 +140,6 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
 def last_layer(config: TransformerConfig) -> Alignment:
     """The alignment of a model whose heads nobody has compared: of single heads some align nothing."""
     return Alignment(layer=config.n_decoder_layers - 1, heads=tuple(range(config.n_heads)), next_row=False)
-
-
-def output_bias(model: Transformer | TransformerClassifier) -> tuple[float, ...] | None:
-    """A classifier's bias, one for each label."""
-    return tuple(model.output.bias.tolist()) if isinstance(model, TransformerClassifier) else None
 
 
 def write_manifest(manifest: Manifest, directory: Path) -> None:

@@ -67,6 +67,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
             read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
             prove_translation_attention(examination, attention, model, sequences, read, rubbish)
         else:
+            assert isinstance(model, TransformerClassifier)
             prove_classification(examination, Classifier(directory, manifest), model, sequences)
             prove_classifier_attention(examination, attention, model, sequences, rubbish)
     if examination.failed:

@@ -1,4 +1,4 @@
-"""`python -m model train | evaluate | align | translate | classify`."""
+"""`python -m model train | evaluate | align | translate | classify | generate`."""
 
 import json
 import sys
@@ -18,6 +18,8 @@ from model.data import DataError
 from model.evaluation import classify as classify_texts
 from model.evaluation import evaluate as evaluate_checkpoint
 from model.evaluation import translate as translate_texts
+from model.generation import GenerationError, Sampler
+from model.generation import generate as generate_text
 from model.word_aligner import AlignmentError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -99,6 +101,19 @@ def classify(checkpoint: CheckpointDir, texts: Texts = None) -> None:
         print(f"{label}\t{scores[label]:.4f}")
 
 
+@app.command()
+def generate(
+    checkpoint: CheckpointDir,
+    text: Annotated[str, typer.Argument(help="What is continued.")] = "",
+    max_tokens: Annotated[int, typer.Option(min=1, help="Further tokens at most.")] = 50,
+    temperature: Annotated[float, typer.Option(help="Of the draws; 0 takes the most probable token.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(help="Draw from so many tokens; without it from all.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 1,
+) -> None:
+    """Continue a text with a language model."""
+    print(generate_text(load_checkpoint(checkpoint), text, max_tokens, Sampler(temperature, top_k, seed)))
+
+
 def _lines() -> Iterable[str]:
     return (line.rstrip("\n") for line in sys.stdin)
 
@@ -107,7 +122,7 @@ def main() -> None:
     """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
     try:
         app()
-    except (AlignmentError, CheckpointError, ConfigError, DataError) as error:
+    except (AlignmentError, CheckpointError, ConfigError, DataError, GenerationError) as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False)
         sys.exit(1)
 

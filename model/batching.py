@@ -7,7 +7,7 @@ order is a pure function of seed and epoch, so a killed run resumes at the very 
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -42,6 +42,18 @@ class ReviewExample:
 
 
 @dataclass(frozen=True)
+class TextExample:
+    ids: Ids
+    """A piece of a text, without <s>; the last piece ends with </s>."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Example = TranslationExample | ReviewExample | TextExample
+
+
+@dataclass(frozen=True)
 class TranslationBatch:
     source: Tensor  # (B, S)
     source_lengths: Tensor  # (B)
@@ -57,6 +69,12 @@ class ReviewBatch:
 
 
 @dataclass(frozen=True)
+class TextBatch:
+    target_input: Tensor  # (B, T), begins with <s>
+    target_output: Tensor  # (B, T), the same one token later
+
+
+@dataclass(frozen=True)
 class MaskedBatch:
     ids: Tensor  # (B, S), some of them <unk> in place of what is in targets
     lengths: Tensor  # (B)
@@ -64,14 +82,14 @@ class MaskedBatch:
     masked: Tensor  # (B, S), True where a token is to be guessed
 
 
-Batch = TranslationBatch | ReviewBatch | MaskedBatch
+Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch
 
 
 @dataclass(frozen=True)
 class Pool:
     """Examples of one corpus, and how many of them an epoch draws (None: all)."""
 
-    examples: Sequence[TranslationExample] | Sequence[ReviewExample]
+    examples: Sequence[TranslationExample] | Sequence[ReviewExample] | Sequence[TextExample]
     sample: int | None = None
     shortest_crop: int | None = None
     """Draw a random piece of each example, at least this long, where it is not None."""
@@ -167,6 +185,17 @@ def collate_reviews(
     return ReviewBatch(batch.ids, batch.lengths, torch.tensor([e.label for e in examples]))
 
 
+def collate_texts(
+    examples: Sequence[TextExample],
+    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
+) -> TextBatch:
+    """Pad pieces of texts into one batch. Nothing is drawn from the generator."""
+    size = bucket(max(len(example) for example in examples))
+    target_input, _ = pad([[BOS_ID, *e.ids[:-1]] for e in examples], size)
+    target_output, _ = pad([e.ids for e in examples], size)
+    return TextBatch(target_input, target_output)
+
+
 def collate_masked(
     examples: Sequence[ReviewExample], masked: float, generator: torch.Generator | None = None
 ) -> MaskedBatch:
@@ -206,8 +235,8 @@ class BatchStream(torch.utils.data.IterableDataset[Batch]):
         for batch in itertools.islice(stream, self.start, self.start + self.n_batches):
             yield self.collate([self._example(draw) for draw in batch])
 
-    def _example(self, draw: Draw) -> TranslationExample | ReviewExample:
+    def _example(self, draw: Draw) -> Example:
         example = self.pools[draw.pool].examples[draw.index]
-        if isinstance(example, ReviewExample):
-            return ReviewExample(example.ids[draw.start : draw.stop], example.label)
-        return example
+        if isinstance(example, TranslationExample):
+            return example
+        return replace(example, ids=example.ids[draw.start : draw.stop])

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from model.config import ClassifierConfig, Config, DataSource
+from model.config import ClassifierConfig, Config, DataSource, LanguageModelConfig, ModelConfig, RecurrentConfig
 from model.evaluation import TestResult
 
 N_EXAMPLES = 5
@@ -30,16 +30,28 @@ def model_card(config: Config, training: dict[str, float], results: Sequence[Tes
 
 def _header(config: Config, n_parameters: int) -> str:
     model = config.model
-    if isinstance(model, ClassifierConfig):
-        layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
-    else:
-        layers = f"{model.n_encoder_layers} encoder and {model.n_decoder_layers} decoder layers"
+    kind = "recurrent network" if isinstance(model, RecurrentConfig) else "Transformer"
     return (
         f"# {config.name}\n\n{config.description}\n\n"
-        f"A Transformer of {n_parameters / 1e6:.1f} million parameters: {layers}, d_model {model.d_model}, "
-        f"{model.n_heads} heads, feed-forward {model.d_ff}, {model.norm}-norm, {model.vocab_size:,} byte-level word "
-        "pieces. Weights are float16 safetensors."
+        f"A {kind} of {n_parameters / 1e6:.1f} million parameters: {_layers(model)}, {model.vocab_size:,} byte-level "
+        "word pieces. Weights are float16 safetensors."
     )
+
+
+def _layers(model: ModelConfig) -> str:
+    if isinstance(model, RecurrentConfig):
+        attention = "without attention" if model.attention == "none" else f"with {model.attention} attention"
+        return (
+            f"{model.n_encoder_layers} bidirectional encoder and {model.n_decoder_layers} decoder layers of "
+            f"{model.cell.upper()} cells {attention}, d_model {model.d_model}"
+        )
+    if isinstance(model, ClassifierConfig):
+        layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
+    elif isinstance(model, LanguageModelConfig):
+        layers = f"{model.n_decoder_layers} decoder layers without an encoder"
+    else:
+        layers = f"{model.n_encoder_layers} encoder and {model.n_decoder_layers} decoder layers"
+    return f"{layers}, d_model {model.d_model}, {model.n_heads} heads, feed-forward {model.d_ff}, {model.norm}-norm"
 
 
 def _scores(config: Config, results: Sequence[TestResult]) -> str:
@@ -47,6 +59,18 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
     if isinstance(config.model, ClassifierConfig):
         lines += ["| test set | texts | accuracy, % |", "|---|---:|---:|"]
         lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['accuracy']:.2f} |" for r in results]
+    elif isinstance(config.model, LanguageModelConfig):
+        lines += [
+            f"Of texts read in windows of {config.data.max_tokens} tokens, each of which begins without a past. Bits "
+            "per byte compare with those of any model, perplexity only where the tokenizer is the same.",
+            "",
+            "| test set | texts | perplexity per token | bits per byte |",
+            "|---|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {r.name} | {len(r.rows):,} | {r.scores['perplexity']:.1f} | {r.scores['bits_per_byte']:.3f} |"
+            for r in results
+        ]
     else:
         lines += ["Greedy search.", "", "| test set | sentences | BLEU | chrF |", "|---|---:|---:|---:|"]
         lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['bleu']:.1f} | {r.scores['chrf']:.1f} |" for r in results]
@@ -103,6 +127,12 @@ def _limits(config: Config) -> str:
             "plot summaries of sad films mislead it. English only. The score is a softmax, not a calibrated "
             "probability."
         )
+    elif isinstance(config.model, LanguageModelConfig):
+        text = (
+            "Small and trained on little text: what it writes looks like its corpus and means nothing. It states no "
+            "facts, follows no instructions, repeats itself under greedy choice, and repeats what prejudice the corpus "
+            "has. It is for study."
+        )
     else:
         text = (
             "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
@@ -114,6 +144,8 @@ def _limits(config: Config) -> str:
 
 
 def _examples(config: Config, result: TestResult) -> str:
+    if isinstance(config.model, LanguageModelConfig):
+        return f'## Use\n\n`python -m model generate checkpoints/{config.name} "The film" --temperature 0.8 --top-k 40`'
     if isinstance(config.model, ClassifierConfig):
         wrong = [(row, output) for row, output in zip(result.rows, result.outputs, strict=True) if row.left != output]
         lines = [f"- {row.left}, called {output}: {row.right[:200]} ..." for row, output in wrong[:N_EXAMPLES]]

@@ -17,9 +17,20 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from model.config import Config, TransformerConfig, load_config
+from model.config import (
+    ClassifierConfig,
+    Config,
+    LanguageModelConfig,
+    RecurrentConfig,
+    TransformerConfig,
+    load_config,
+)
+from model.language_model import LanguageModel
+from model.recurrent import RecurrentTranslator
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
+
+Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
 
 CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
@@ -43,7 +54,7 @@ class Alignment(BaseModel):
 @dataclass(frozen=True)
 class Checkpoint:
     config: Config
-    model: Transformer | TransformerClassifier
+    model: Model
     """In evaluation mode, float32."""
     tokenizer: Tokenizer
     evaluation: dict[str, dict[str, float]]
@@ -52,11 +63,17 @@ class Checkpoint:
     """None where nobody has chosen."""
 
 
-def build_model(config: Config) -> Transformer | TransformerClassifier:
+def build_model(config: Config) -> Model:
     """The model that a configuration describes, with random weights."""
-    if isinstance(config.model, TransformerConfig):
-        return Transformer(config.model)
-    return TransformerClassifier(config.model)
+    match config.model:
+        case TransformerConfig():
+            return Transformer(config.model)
+        case RecurrentConfig():
+            return RecurrentTranslator(config.model)
+        case LanguageModelConfig():
+            return LanguageModel(config.model)
+        case ClassifierConfig():
+            return TransformerClassifier(config.model)
 
 
 def save_checkpoint(directory: Path, config: Config, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
@@ -87,7 +104,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
 
 
-def load_weights(model: Transformer | TransformerClassifier, directory: Path) -> None:
+def load_weights(model: Model, directory: Path) -> None:
     """Give a model the weights of a checkpoint directory.
 
     Raises:
@@ -112,12 +129,12 @@ def load_alignment(path: Path, config: Config) -> Alignment:
         alignment = Alignment.model_validate(content["choice"])
     except (json.JSONDecodeError, KeyError, TypeError, ValidationError) as error:
         raise CheckpointError(f"{path} tells no layer, heads and next_row: {error}") from error
-    n_layers = model.n_decoder_layers if isinstance(model, TransformerConfig) else 0
+    n_layers, n_heads = (model.n_decoder_layers, model.n_heads) if isinstance(model, TransformerConfig) else (0, 0)
     heads = set(alignment.heads)
-    if not (0 <= alignment.layer < n_layers and heads and heads <= set(range(model.n_heads))):
+    if not (0 <= alignment.layer < n_layers and heads and heads <= set(range(n_heads))):
         raise CheckpointError(
             f"{path}: layer {alignment.layer}, heads {sorted(heads)} are not among the model's "
-            f"{n_layers} decoder layers of {model.n_heads} heads"
+            f"{n_layers} decoder layers of {n_heads} heads"
         )
     return alignment
 

@@ -1,4 +1,4 @@
-"""Scores of a checkpoint on its test sets: BLEU and chrF (sacrebleu, with signatures), or accuracy."""
+"""Scores of a checkpoint on its test sets: BLEU and chrF (sacrebleu, with signatures), accuracy, or perplexity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ from tokenizers import Tokenizer
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.config import ClassifierConfig, DataSource, TransformerConfig
+from model.config import ClassifierConfig, DataSource
 from model.data import Row, load_rows
+from model.language_model import LanguageModel
+from model.perplexity import measure
 from model.search import Hypothesis, greedy_search
-from model.transformer import Transformer, TransformerClassifier
+from model.transformer import TransformerClassifier
+from model.translator import TranslationModel
 
 BATCH_TOKENS = 4096
 
@@ -26,7 +29,7 @@ class TestResult:
     scores: dict[str, float]
     signatures: dict[str, str]
     outputs: list[str]
-    """Translations or predicted labels, in the order of the rows."""
+    """Translations or predicted labels, in the order of the rows; none of a language model."""
     rows: list[Row]
 
 
@@ -40,8 +43,12 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     for source in sources:
         rows = load_rows(source, data_dir)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
-        if isinstance(checkpoint.config.model, TransformerConfig):
+        if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows))
+        elif isinstance(checkpoint.model, LanguageModel):
+            texts, size = [row.right for row in rows], checkpoint.config.data.max_tokens
+            scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
+            results.append(TestResult(name, scores, {}, [], rows))
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
@@ -83,7 +90,7 @@ def translate(
         CheckpointError: the checkpoint is not a translator.
     """
     model = checkpoint.model
-    if not isinstance(model, Transformer):
+    if not isinstance(model, TranslationModel):
         raise CheckpointError(
             f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
         )

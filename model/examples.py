@@ -7,16 +7,23 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from model.batching import Ids, Pool, ReviewExample, TranslationExample
-from model.config import ClassifierConfig, Config, PretrainingConfig
+from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
+from model.config import (
+    ClassifierConfig,
+    Config,
+    LanguageModelConfig,
+    PretrainingConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 from model.data import DataError, Row, load_rows
 from model.rewriting import rewritten
-from model.tokenizer import train_tokenizer
+from model.tokenizer import EOS_ID, train_tokenizer
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
 
-Examples = list[TranslationExample] | list[ReviewExample]
+Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,11 @@ def prepare_pretraining(
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Examples:
-    """Rows to examples: too long pairs are left out, too long reviews keep their first and last tokens."""
+    """Rows to examples.
+
+    Too long pairs are left out, too long reviews keep their first and last tokens. A language model reads the second
+    column, all of it in consecutive windows.
+    """
     limit = config.data.max_tokens
     if isinstance(config.model, ClassifierConfig):
         labels = {label: i for i, label in enumerate(config.model.labels)}
@@ -87,13 +98,22 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Ex
         return [
             ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
         ]
+    if isinstance(config.model, LanguageModelConfig):
+        return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
     sources = _encode(tokenizer, [row.left for row in rows])
     targets = _encode(tokenizer, [row.right for row in rows])
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
     return [pair for pair in pairs if len(pair) <= limit]
 
 
-def _encode(tokenizer: Tokenizer, texts: list[str]) -> Iterator[Ids]:
+def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:
+    """Each text and its </s>, cut into consecutive windows of at most `size` tokens."""
+    for text in _encode(tokenizer, texts):
+        ids = np.append(text, np.int32(EOS_ID))
+        yield from (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
     for start in range(0, len(texts), ENCODE_BATCH):
         for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):
             yield np.array(encoding.ids, dtype=np.int32)
@@ -107,7 +127,7 @@ def _head_and_tail(ids: Ids, limit: int) -> Ids:
 
 
 def _train_tokenizer(config: Config, train_rows: list[list[Row]]) -> Tokenizer:
-    translation = not isinstance(config.model, ClassifierConfig)
+    translation = isinstance(config.model, TransformerConfig | RecurrentConfig)
     texts = (
         text
         for source, rows in zip(config.data.train, train_rows, strict=True)

@@ -54,10 +54,11 @@ class NGramLogits(nn.Module):
     def pooled(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B) to their mean logits (B, C)."""
         real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
-        return (self(ids) * real).sum(dim=1) / lengths.unsqueeze(1)
+        logits: Tensor = (self(ids) * real).sum(dim=1) / lengths.unsqueeze(1)
+        return logits
 
     def runs(self, ids: Tensor) -> list[Tensor]:
-        """The features (B, S) of the runs of 2 to N tokens that end at each of ids (B, S); <pad> is before the first."""
+        """Features (B, S) of the runs of 2, then 3 .. N tokens that end at each of ids (B, S), after <pad>s."""
         run, features = ids, []
         for _ in range(1, self.config.longest):
             run = F.pad(run, (1, 0))[:, :-1] * MULTIPLIER + ids

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from model.tokenizer import BOS_ID, EOS_ID
-from model.transformer import Transformer, padding_mask
+from model.transformer import padding_mask
+from model.translator import TranslationModel
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Hypothesis:
 
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
 ) -> list[Hypothesis]:
     """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B)."""
     source_mask = padding_mask(source_lengths, source.shape[1])
@@ -46,7 +47,7 @@ def greedy_search(
 
 @torch.inference_mode()
 def greedy_search_uncached(
-    model: Transformer, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
 ) -> list[Hypothesis]:
     """The same by running the whole prefix through the decoder at every step: slow and obviously right."""
     source_mask = padding_mask(source_lengths, source.shape[1])
@@ -92,7 +93,7 @@ class Candidate:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: TranslationModel,
     source: Tensor,
     max_target_tokens: int,
     beam_size: int,

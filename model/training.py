@@ -25,34 +25,39 @@ from model.batching import (
     MaskedBatch,
     ReviewBatch,
     ReviewExample,
+    TextBatch,
     TranslationBatch,
     batches_by_length,
     collate_masked,
     collate_reviews,
+    collate_texts,
     collate_translations,
 )
 from model.calibration import calibrate
 from model.checkpoint import (
     TOKENIZER,
     TRAINING,
+    Model,
     average_weights,
     build_model,
     load_checkpoint,
     load_weights,
     save_checkpoint,
 )
-from model.config import Config, PretrainingConfig, TrainingConfig
+from model.config import Config, LanguageModelConfig, PretrainingConfig, TrainingConfig
 from model.examples import TrainingData, prepare, prepare_pretraining
+from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
 from model.ngrams import NGramClassifier
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
-from model.transformer import Transformer, TransformerClassifier
+from model.transformer import TransformerClassifier
+from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
 
-Trainable = Transformer | TransformerClassifier | NGramClassifier
+Trainable = Model | NGramClassifier
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def train(
     if isinstance(model, TransformerClassifier):
         _train_classifier(model, config, data, run_dir)
     else:
-        _optimize(model, _stage(config.training, data), run_dir)
+        _optimize(model, _stage(config, data), run_dir)
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
 
@@ -119,8 +124,9 @@ def _review_stage(training: TrainingConfig, data: TrainingData) -> Stage:
     return Stage(training, data, partial(collate_reviews, token_dropout=training.token_dropout), collate_reviews)
 
 
-def _stage(training: TrainingConfig, data: TrainingData) -> Stage:
-    return Stage(training, data, collate_translations, collate_translations)
+def _stage(config: Config, data: TrainingData) -> Stage:
+    collate = collate_texts if isinstance(config.model, LanguageModelConfig) else collate_translations
+    return Stage(config.training, data, collate, collate)
 
 
 def _pretraining_stage(
@@ -133,7 +139,7 @@ def _pretraining_stage(
 
 
 def _optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
-    """Run one stage to its end, from its last checkpoint if it was begun before, and give the model the averaged weights."""
+    """Run one stage to its end, from its last checkpoint if it was begun before, and average the model's weights."""
     every = stage.training.checkpoint_every_steps
     steps_dir = run_dir / "steps"
     checkpoints = ModelCheckpoint(
@@ -211,11 +217,13 @@ class Clock(Callback):
 def _size(batch: Batch) -> int:
     if isinstance(batch, TranslationBatch):
         return batch.source.numel() + batch.target_input.numel()
+    if isinstance(batch, TextBatch):
+        return batch.target_input.numel()
     return batch.ids.numel()
 
 
 class TrainingModule(lightning.LightningModule):
-    """One optimization step of either model."""
+    """One optimization step of any model."""
 
     def __init__(self, model: Trainable, stage: Stage) -> None:
         super().__init__()
@@ -242,11 +250,9 @@ class TrainingModule(lightning.LightningModule):
         print(f"step {self.global_step}: {metrics}", flush=True)
 
     def _loss(self, batch: Batch, label_smoothing: float) -> Tensor:
-        if isinstance(batch, TranslationBatch):
-            assert isinstance(self.model, Transformer)
-            hidden = self.model(batch.source, batch.source_lengths, batch.target_input)
+        if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
-            return self._token_loss(hidden[real], batch.target_output[real], label_smoothing)
+            return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
         if isinstance(batch, MaskedBatch):
             assert isinstance(self.model, TransformerClassifier)
             hidden = self.model.encode(batch.ids, batch.lengths)
@@ -254,12 +260,22 @@ class TrainingModule(lightning.LightningModule):
         logits, _ = self.model(batch.ids, batch.lengths)
         return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
 
+    def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
+        """What predicts target_output (B, T): (B, T, E)."""
+        if isinstance(batch, TranslationBatch):
+            assert isinstance(self.model, TranslationModel)
+            hidden: Tensor = self.model(batch.source, batch.source_lengths, batch.target_input)
+            return hidden
+        assert isinstance(self.model, LanguageModel)
+        hidden = self.model(batch.target_input)
+        return hidden
+
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         assert not isinstance(self.model, NGramClassifier)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def _n_predictions(self, batch: Batch) -> int:
-        if isinstance(batch, TranslationBatch):
+        if isinstance(batch, TranslationBatch | TextBatch):
             return int((batch.target_output != PAD_ID).sum())
         return int(batch.masked.sum()) if isinstance(batch, MaskedBatch) else len(batch.labels)
 

@@ -55,6 +55,9 @@ class System:
         return workspace("lecture", "quick" if quick else "full", self.slug)
 
 
+QUICK = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 10, "decay_steps": 30}
+
+NARROW_SWIGLU = {"activation": "swiglu", "d_ff": 344}  # three matrices of two thirds
 RECURRENT = {
     "task": "recurrent_translation",
     "source": "en",
@@ -65,6 +68,7 @@ RECURRENT = {
     "n_decoder_layers": 1,
     "max_positions": 512,
     "dropout": 0.1,
+    "attention": "additive",
 }
 
 SYSTEMS = (
@@ -80,7 +84,7 @@ SYSTEMS = (
     System("learned positions", "Positional encoding", {"positions": "learned"}),
     System("rotary positions", "Positional encoding", {"positions": "rotary"}),
     System("GELU", "1D-convolution", {"activation": "gelu"}),
-    System("SwiGLU", "1D-convolution", {"activation": "swiglu", "d_ff": 344}),  # three matrices of two thirds
+    System("SwiGLU", "1D-convolution", NARROW_SWIGLU),
     System("pre-norm", "Add, Norm", {"norm": "pre"}),
     System(
         "pre-norm, rotary, SwiGLU",
@@ -88,13 +92,11 @@ SYSTEMS = (
         {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_ff": 344},
     ),
     System("GRU without attention", "Summary", RECURRENT | {"cell": "gru", "attention": "none"}),
-    System(
-        "GRU with additive attention", "Queries, keys and values", RECURRENT | {"cell": "gru", "attention": "additive"}
-    ),
+    System("GRU with additive attention", "Queries, keys and values", RECURRENT | {"cell": "gru"}),
     System(
         "LSTM with additive attention",
         "Queries, keys and values",
-        RECURRENT | {"cell": "lstm", "attention": "additive"},
+        RECURRENT | {"cell": "lstm"},
     ),
     System("decoder only, sinusoidal", "Word Language Models", {}, "language-model"),
     System("decoder only, rotary", "Word Language Models", {"positions": "rotary"}, "language-model"),

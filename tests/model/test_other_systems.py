@@ -1,0 +1,207 @@
+"""Recurrent translators and language models through the commands: train, evaluate, generate, and refusals."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from typer.testing import CliRunner
+
+from export.artifact import ExportError, export
+from model.__main__ import app
+from model.alignment import compare_heads
+from model.batching import Batch
+from model.checkpoint import CheckpointError, load_checkpoint
+from model.config import Config, ConfigError, load_config
+from model.evaluation import classify, translate
+from model.training import TrainingModule, train
+
+PAIRS = [
+    ("a dog runs", "un chien court"),
+    ("a cat sleeps", "un chat dort"),
+    ("a dog sleeps", "un chien dort"),
+    ("a cat runs", "un chat court"),
+]
+RECURRENT = {
+    "task": "recurrent_translation",
+    "source": "en",
+    "target": "fr",
+    "vocab_size": 300,
+    "d_model": 24,
+    "n_encoder_layers": 1,
+    "n_decoder_layers": 2,
+    "max_positions": 32,
+    "dropout": 0.0,
+}
+MODELS: dict[str, dict[str, Any]] = {
+    "gru-additive": RECURRENT,
+    "gru-none": {**RECURRENT, "attention": "none"},
+    "lstm-additive": {**RECURRENT, "cell": "lstm"},
+    "lstm-none": {**RECURRENT, "cell": "lstm", "attention": "none"},
+    "language-model": {
+        "task": "language_model",
+        "vocab_size": 300,
+        "d_model": 24,
+        "n_heads": 3,
+        "d_ff": 40,
+        "n_decoder_layers": 2,
+        "max_positions": 32,
+        "dropout": 0.0,
+        "norm": "pre",
+    },
+}
+# Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def config_of(name: str, **training: Any) -> Config:
+    return Config.model_validate(
+        {
+            "name": name,
+            "description": "Tiny.",
+            "model": MODELS[name],
+            "data": {
+                "max_tokens": 20,
+                "train": [{"file": "pairs.tsv", "licence": "ours"}],
+                "test": [{"file": "test.tsv", "licence": "ours"}],
+            },
+            "training": {
+                "batch_tokens": 48,
+                "max_steps": 150,
+                "learning_rate": 0.01,
+                "warmup_steps": 5,
+                "decay_steps": 50,
+                "checkpoint_every_steps": 50,
+                "precision": "32-true",
+                **training,
+            },
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("data")
+    (directory / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    (directory / "test.tsv").write_text("a dog runs\tun chien dort mal\na cat\tun chat court mal\n")
+    return directory
+
+
+@pytest.fixture(scope="module")
+def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a run and a checkpoint of each model."""
+    directory = tmp_path_factory.mktemp("trained")
+    for name in MODELS:
+        train(config_of(name), data, directory / "runs" / name, directory / name)
+    return directory
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_training_brings_the_loss_down(trained: Path, name: str) -> None:
+    events = EventAccumulator(str(trained / "runs" / name))
+    events.Reload()
+    [*_, loss] = (event.value for event in events.Scalars("train_loss"))
+    if name == "language-model":
+        # Two of a sentence's four tokens are one of two words, the others are certain.
+        assert loss == pytest.approx(math.log(2) / 2, abs=0.02)
+    else:
+        assert loss < 0.1 * math.log(MODELS[name]["vocab_size"])
+
+
+@pytest.mark.parametrize("name", ["gru-additive", "lstm-additive"])
+def test_a_tiny_recurrent_translator_learns_its_sentences(trained: Path, name: str) -> None:
+    translations = translate(load_checkpoint(trained / name), [source for source, _ in PAIRS])
+    assert [text for text, _ in translations] == [target for _, target in PAIRS]
+
+
+@pytest.mark.parametrize("name", ["lstm-additive", "language-model"])
+def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
+    name: str, data: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training_step = TrainingModule.training_step
+
+    def killed_at_step_60(module: TrainingModule, batch: Batch, batch_idx: int) -> torch.Tensor:
+        if module.global_step == 60:
+            raise RuntimeError("killed")
+        return training_step(module, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", killed_at_step_60)
+        with pytest.raises(RuntimeError, match="killed"):
+            train(config_of(name), data, tmp_path / "run", tmp_path / "out")
+    train(config_of(name), data, tmp_path / "run", tmp_path / "out")
+    unbroken, resumed = (load_checkpoint(path).model.state_dict() for path in (trained / name, tmp_path / "out"))
+    for key, tensor in unbroken.items():
+        torch.testing.assert_close(resumed[key], tensor)
+
+
+def test_a_language_model_goes_on_as_its_corpus_does(trained: Path) -> None:
+    for text in ("un chat", "un chien"):
+        shown = CliRunner().invoke(app, ["generate", str(trained / "language-model"), text, "--max-tokens", "12"])
+        assert shown.exit_code == 0
+        assert shown.stdout.strip() in {target for _, target in PAIRS if target.startswith(text)}
+
+
+def test_sampling_on_the_command_line_is_repeated_by_its_seed(trained: Path) -> None:
+    def sampled(seed: int) -> str:
+        options = ["--max-tokens", "12", "--temperature", "3", "--top-k", "50", "--seed", str(seed)]
+        return CliRunner().invoke(app, ["generate", str(trained / "language-model"), "un", *options]).stdout
+
+    assert sampled(1) == sampled(1)
+    assert len({sampled(seed) for seed in range(5)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics", "of_card"),
+    [
+        ("gru-additive", ["bleu", "chrf"], "2 decoder layers of GRU cells with additive attention"),
+        ("lstm-none", ["bleu", "chrf"], "2 decoder layers of LSTM cells without attention"),
+        ("language-model", ["perplexity", "bits_per_byte"], "2 decoder layers without an encoder"),
+    ],
+)
+def test_evaluation_scores_them_and_writes_their_cards(
+    trained: Path, data: Path, name: str, metrics: list[str], of_card: str
+) -> None:
+    done = CliRunner().invoke(app, ["evaluate", str(trained / name), "--data", str(data)], catch_exceptions=False)
+    assert done.exit_code == 0
+    scores = json.loads((trained / name / "evaluation.json").read_text())
+    assert list(scores) == ["test"]
+    assert list(scores["test"]) == metrics
+    card = (trained / name / "README.md").read_text()
+    assert of_card in card
+    assert "## Limits" in card
+
+
+@pytest.mark.parametrize("name", ["gru-additive", "language-model"])
+def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, tmp_path: Path, name: str) -> None:
+    loaded, task = load_checkpoint(trained / name), MODELS[name]["task"]
+    with pytest.raises(CheckpointError, match=f"{name} aligns nothing: its task is {task}"):
+        compare_heads(loaded, data, 2)
+    with pytest.raises(CheckpointError, match=f"{name} does not classify: its task is {task}"):
+        classify(loaded, ["a dog"])
+    with pytest.raises(ExportError, match=f"{task.replace('_', ' ')} models are not served"):
+        export(trained / name, tmp_path / "artifact", "fp32")
+    assert not (tmp_path / "artifact").exists()
+
+
+def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(trained: Path) -> None:
+    with pytest.raises(CheckpointError, match="language-model does not translate: its task is language_model"):
+        translate(load_checkpoint(trained / "language-model"), ["a dog"])
+    refused = CliRunner().invoke(app, ["generate", str(trained / "gru-none"), "a dog"])
+    assert isinstance(refused.exception, CheckpointError)
+
+
+@pytest.mark.parametrize(("key", "value"), [("cell", "rnn"), ("attention", "dot"), ("n_heads", 3)])
+def test_a_wrong_recurrent_configuration_is_refused_with_its_key(tmp_path: Path, key: str, value: object) -> None:
+    config = config_of("gru-additive").model_dump(mode="json")
+    config["model"][key] = value
+    (tmp_path / "wrong.yaml").write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=key):
+        load_config(tmp_path / "wrong.yaml")
