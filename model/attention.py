@@ -51,7 +51,7 @@ def hard_weights(scores: Tensor) -> Tensor:
 
     No gradient goes through an argmax, so that of soft attention over the same scores takes its place.
 
-    Source: lecture, hard attention; Bengio et al. 2013, "Estimating or Propagating Gradients Through Stochastic
+    Source: lecture, "Hard Attention"; Bengio et al. 2013, "Estimating or Propagating Gradients Through Stochastic
     Neurons for Conditional Computation", the straight-through estimator.
     """
     soft = scores.softmax(dim=-1, dtype=torch.float32)
@@ -164,8 +164,9 @@ class MultiHeadAttention(nn.Module):
         """Queries and keys at the left of qkv (B, T, 3 * E), turned by their positions (B, T) where they are rotary."""
         if self.rotation is None:
             return qkv
+        B, T, _ = qkv.shape
         q_and_k, *v = torch.split(qkv, 2 * self.d_model, dim=-1)
-        heads = q_and_k.unflatten(-1, (2 * self.n_heads, self.head_dim))
+        heads = q_and_k.view(B, T, 2 * self.n_heads, self.head_dim)
         return torch.cat([self.rotation(heads, positions).flatten(-2), *v], dim=-1)
 
     def project_query(self, query: Tensor) -> Tensor:
