@@ -119,11 +119,10 @@ class TokenEmbedding(nn.Module):
         T = ids.shape[1]
         if positions is None and self.max_positions < T:
             raise ValueError(f"sequence is {T} tokens, the limit is {self.max_positions}")
-        embedded: Tensor = self.tokens(ids) * self.scale
-        if self.encoding is not None:
-            embedded = embedded + rows_of(self.encoding, T, positions)
-        dropped: Tensor = self.dropout(embedded)
-        return dropped
+        encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
+        tokens = self.tokens(ids) * self.scale
+        embedded: Tensor = self.dropout(tokens if encoding is None else tokens + encoding)
+        return embedded
 
 
 def self_attention(layer: LayerConfig) -> MultiHeadAttention:
