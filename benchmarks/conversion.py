@@ -53,6 +53,7 @@ def transformer_spec(model: Transformer) -> TransformerSpec:
     )
     _fill_encoder(spec.encoder, model.encoder)
     _fill_decoder(spec.decoder, model.decoder)
+    assert model.embedding.encoding is not None, "CTranslate2 gets the positions that are added to embeddings"
     tokens, positions = _array(model.embedding.tokens.weight), _array(model.embedding.encoding)
     for embeddings in (spec.encoder.embeddings[0], spec.decoder.embeddings, spec.decoder.projection):
         embeddings.weight = tokens  # tied, and scaled by sqrt(d_model) on the way in

@@ -65,7 +65,16 @@ def served_model(checkpoint: Checkpoint) -> Transformer | TransformerClassifier:
 
 
 def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> dict[str, ir.Model]:
-    """The model's graphs at a precision, by file name."""
+    """The model's graphs at a precision, by file name.
+
+    Raises:
+        ExportError: a graph could not be made, or hard attention was to be rounded.
+    """
+    if model.config.attention == "hard" and precision != "fp32":
+        raise ExportError(
+            f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
+            "other one, and all that follows would differ"
+        )
     traced = trace_all(in_float16(model) if precision == "fp16" else model)
     if precision == "int8":
         for name, limits in activation_limits(traced, model).items():

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from export.graphs import decoder_layers, linear, memory_projection, scaled_input, scaled_query, stacked
-from model.attention import MultiHeadAttention
+from model.attention import MultiHeadAttention, one_hot_of_highest
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
 
@@ -23,6 +23,7 @@ class TranslationAttentionGraph(nn.Module):
     def __init__(self, model: Transformer) -> None:
         super().__init__()
         self.embedding = model.embedding
+        self.encoder_embedding = model.encoder_embedding
         self.encoder = model.encoder
         self.decoder = model.decoder
         encoder, decoder = model.encoder.encoder_layers(), decoder_layers(model.decoder)
@@ -30,7 +31,8 @@ class TranslationAttentionGraph(nn.Module):
         self.decoder_inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in decoder)
         self.queries = nn.ModuleList(scaled_query(layer.cross_attention) for layer in decoder)
         projections = stacked([memory_projection(layer.cross_attention) for layer in decoder])
-        self.memory_projection = without_last_values(projections, model.config.d_model)
+        self.d_model = model.config.d_model
+        self.memory_projection = without_last_values(projections, self.d_model)
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor, target_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Matrices of input_ids (B, S), of source_lengths (B), and target_ids (B, T), which begin with <s>.
@@ -39,11 +41,12 @@ class TranslationAttentionGraph(nn.Module):
             encoder (B, Le, H, S, S), decoder (B, Ld, H, T, T) and cross (B, Ld, H, T, S), in float32.
         """
         source_mask = padding_mask(source_lengths, input_ids.shape[1])[:, None, None, :]
-        x = self.embedding(input_ids)
+        source_embedding = self.embedding if self.encoder_embedding is None else self.encoder_embedding
+        x = source_embedding(input_ids)
         encoder: list[Tensor] = []
         for encoder_layer, project in zip(self.encoder.encoder_layers(), self.encoder_inputs, strict=True):
             x = encode_layer(encoder_layer, project, x, source_mask, encoder)
-        memory = self.memory_projection(self.encoder.final_norm(x)).split(x.shape[-1], dim=-1)
+        memory = self.memory_projection(self.encoder.final_norm(x)).split(self.d_model, dim=-1)
 
         target_mask = causal_mask(target_ids.shape[1])
         x = self.embedding(target_ids)
@@ -85,7 +88,7 @@ def encode_layer(layer: EncoderLayer, project: nn.Module, x: Tensor, mask: Tenso
     """
 
     def attend_to_itself(y: Tensor) -> Tensor:
-        query, *key_and_value = project(y).split(y.shape[-1], dim=-1)
+        query, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
         return attend(layer.self_attention, query, key_and_value, mask, matrices)
 
     x = layer.add_norm_self(x, attend_to_itself)
@@ -111,7 +114,7 @@ def decode_layer(
     """
 
     def attend_to_target(y: Tensor) -> Tensor:
-        q, *key_and_value = project(y).split(y.shape[-1], dim=-1)
+        q, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
         return attend(layer.self_attention, q, key_and_value, masks[0], matrices[0])
 
     def attend_to_source(y: Tensor) -> Tensor:
@@ -141,7 +144,8 @@ def attend(
     """
     key, *value = [attention.split_heads(x) for x in key_and_value]
     scores = (attention.split_heads(query) @ key.transpose(-2, -1)).float()  # (B, H, T, S)
-    weights = scores.masked_fill(~mask, float("-inf")).softmax(dim=-1)
+    scores = scores.masked_fill(~mask, float("-inf"))
+    weights = one_hot_of_highest(scores).float() if attention.hard else scores.softmax(dim=-1)
     matrices.append(weights)
     if not value:
         return query

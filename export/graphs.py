@@ -12,8 +12,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export.onnx_attention import attend, attend_to_past, flatten_rows, top_k
-from model.attention import MultiHeadAttention
+from export import onnx_attention
+from export.hard_attention import attend_to_one, attend_to_one_of_past
+from export.onnx_attention import flatten_rows, top_k
+from model.attention import MultiHeadAttention, inverse_temperature
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Decoder, Encoder, Transformer, TransformerClassifier
 
@@ -23,9 +25,9 @@ class EncoderGraph(nn.Module):
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
-        self.embedding = model.embedding
+        self.embedding = model.source_embedding
         self.encoder = model.encoder
-        self.n_heads = model.config.n_heads
+        self.d_model, self.n_heads = model.config.d_model, model.config.n_heads
         # Every decoder layer projects the same memory, so all their projections are one product.
         self.memory_projection = stacked(
             [memory_projection(layer.cross_attention) for layer in decoder_layers(model.decoder)]
@@ -34,8 +36,8 @@ class EncoderGraph(nn.Module):
     def forward(self, input_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
         """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, H, S, D)."""
         memory = encode(self.encoder, self.embedding(input_ids), source_lengths)
-        B, S, E = memory.shape
-        projections = self.memory_projection(memory).split(E, dim=-1)
+        B, S, _ = memory.shape
+        projections = self.memory_projection(memory).split(self.d_model, dim=-1)
         return tuple(p.view(B, S, self.n_heads, -1).transpose(1, 2) for p in projections)  # (B, H, S, D)
 
 
@@ -45,6 +47,8 @@ class Rows:
 
     positions: Tensor
     """(R) int32, where each token is written, counted from 0."""
+    positions_of_tokens: Tensor
+    """The same as (R, 1)."""
     total_length: Tensor
     """(1) int32, the largest position and one more."""
     of_sources: Tensor
@@ -93,8 +97,9 @@ class DecoderStepGraph(nn.Module):
         Returns:
             token_ids (R, k), log_probs (R, k) falling and in float32, then each layer's written decoder.key and .value.
         """
-        rows = Rows(positions, total_length, rows_of_sources, places_of_rows, source_lengths)
-        x = self.embedding(input_ids, positions.unsqueeze(1))
+        positions_of_tokens = positions.unsqueeze(1)
+        rows = Rows(positions, positions_of_tokens, total_length, rows_of_sources, places_of_rows, source_lengths)
+        x = self.embedding(input_ids, positions_of_tokens)
         present: list[Tensor] = []
         for i, (layer, project, query) in enumerate(
             zip(decoder_layers(self.decoder), self.inputs, self.queries, strict=True)
@@ -138,8 +143,8 @@ def encode_layer(layer: EncoderLayer, x: Tensor, lengths: Tensor) -> Tensor:
     attention = layer.self_attention
 
     def attend_to_itself(y: Tensor) -> Tensor:
-        q, k, v = attention.input(y).chunk(3, dim=-1)
-        output: Tensor = attention.output(attend(q, k, v, lengths, attention.n_heads))
+        q, k, v = attention.rotate(attention.input(y)).chunk(3, dim=-1)
+        output: Tensor = attention.output(attend(attention, q, k, v, lengths, attention.beta))
         return output
 
     x = layer.add_norm_self(x, attend_to_itself)
@@ -167,13 +172,14 @@ def decode_layer(
 
     def attend_to_target(y: Tensor) -> Tensor:
         nonlocal key, value
-        context, key, value = attend_to_past(project(y), key, value, rows.positions, rows.total_length, H)
+        qkv = layer.self_attention.rotate(project(y), rows.positions_of_tokens)
+        context, key, value = attend_to_past(layer.self_attention, qkv, key, value, rows)
         output: Tensor = layer.self_attention.output(context)
         return output
 
     def attend_to_source(y: Tensor) -> Tensor:
         queries = query(y).view(-1, H, D)[rows.of_sources].transpose(1, 2)  # (N, H, W, D)
-        context = attend(queries, memory_key, memory_value, rows.source_lengths, H, scale=1.0)
+        context = attend(layer.cross_attention, queries, memory_key, memory_value, rows.source_lengths, scale=1.0)
         places = context.transpose(1, 2).reshape(-1, 1, E)  # (N * W, 1, E)
         output: Tensor = layer.cross_attention.output(places[rows.places])
         return output
@@ -181,6 +187,24 @@ def decode_layer(
     x = layer.add_norm_self(x, attend_to_target)
     x = layer.add_norm_cross(x, attend_to_source)
     return layer.add_norm_feed_forward(x, layer.feed_forward), key, value
+
+
+def attend(
+    attention: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, scale: float | None
+) -> Tensor:
+    """Attention of the sublayer's kind; see `onnx_attention.attend`."""
+    if attention.hard:
+        return attend_to_one(query, key, value, n_keys, attention.n_heads)
+    return onnx_attention.attend(query, key, value, n_keys, attention.n_heads, scale)
+
+
+def attend_to_past(
+    attention: MultiHeadAttention, qkv: Tensor, key: Tensor, value: Tensor, rows: Rows
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Self-attention of one more token per row, of the sublayer's kind; see `onnx_attention.attend_to_past`."""
+    if attention.hard:
+        return attend_to_one_of_past(qkv, key, value, rows.positions, attention.n_heads)
+    return onnx_attention.attend_to_past(qkv, key, value, rows.positions, rows.total_length, attention.n_heads)
 
 
 def decoder_layers(decoder: Decoder) -> list[DecoderLayer]:
@@ -211,19 +235,24 @@ def group_size(n_tokens: int) -> int:
 def scaled_input(attention: MultiHeadAttention) -> nn.Linear:
     """The stacked projection with queries that need no scaling."""
     scale = torch.ones_like(attention.input.bias)
-    scale[: attention.d_model] = attention.head_dim**-0.5
+    scale[: attention.d_model] = inverse_temperature(attention.beta, attention.head_dim)
     return linear(scale.unsqueeze(1) * attention.input.weight, scale * attention.input.bias)
 
 
 def scaled_query(attention: MultiHeadAttention) -> nn.Linear:
-    """The query's part of it."""
-    whole, d = scaled_input(attention), attention.d_model
-    return linear(whole.weight[:d], whole.bias[:d])
+    """The query's projection, with queries that need no scaling."""
+    if attention.stacked:
+        whole, d = scaled_input(attention), attention.d_model
+        return linear(whole.weight[:d], whole.bias[:d])
+    scale = inverse_temperature(attention.beta, attention.head_dim)
+    return linear(scale * attention.query.weight, scale * attention.query.bias)
 
 
 def memory_projection(attention: MultiHeadAttention) -> nn.Linear:
-    """The key's and the value's part of the stacked projection."""
-    return linear(attention.input.weight[attention.d_model :], attention.input.bias[attention.d_model :])
+    """The key's and the value's projections as one product."""
+    if attention.stacked:
+        return linear(attention.input.weight[attention.d_model :], attention.input.bias[attention.d_model :])
+    return stacked([attention.key, attention.value])
 
 
 def stacked(projections: list[nn.Linear]) -> nn.Linear:

@@ -78,6 +78,21 @@ def attend_to_past(
     return context, new_key, new_value
 
 
+def write_to_cache(cache: Tensor, row: Tensor, positions: Tensor) -> Tensor:
+    """cache (R, H, L, D) with row (R, H, 1, D) at each row's own position (R), in place where one buffer is both.
+
+    Source: ONNX operator `TensorScatter`, version 24.
+    """
+    return torch.onnx.ops.symbolic(
+        "TensorScatter",
+        (cache, row, positions.long()),
+        attrs={"axis": 2},
+        dtype=cache.dtype,
+        shape=cache.shape,
+        version=OPSET,
+    )
+
+
 def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """The k (1) highest scores (R, V) of each row, falling, and their indices: each (R, k).
 

@@ -87,8 +87,9 @@ class Rewriter:
             return
         self.embedding = embedding
         quantized, scales = quantize_rows(embedding)
-        byte_table = self.constant("embedding.bytes", quantized)  # (V, E)
-        scale_table = self.constant("embedding.scales", scales)  # (V, 1)
+        name = layer(node).removesuffix(".tokens")  # an encoder of another width has an embedding of its own
+        byte_table = self.constant(f"{name}.bytes", quantized)  # (V, E)
+        scale_table = self.constant(f"{name}.scales", scales)  # (V, 1)
         gathered = self.insert(node, "Gather", "bytes", byte_table, ids, axis=0)
         scale = self.insert(node, "Gather", "scales", scale_table, ids, axis=0)
         floats = self.insert(node, "Cast", "floats", gathered, to=ir.DataType.FLOAT)

@@ -53,13 +53,14 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
     Raises:
         ExportError: a graph's attention sublayers did not each become one node, or one that tells its matrices did.
     """
+    fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
-        n_layers = model.config.n_encoder_layers
+        n_layers = model.config.n_encoder_layers * fused
         return {
             "classifier.onnx": trace(ClassifierGraph(model), classifier_signature(model), n_layers),
             "attention.onnx": trace(ClassifierAttentionGraph(model), classifier_attention_signature(model), 0),
         }
-    n_encoder, n_decoder = model.config.n_encoder_layers, model.config.n_decoder_layers
+    n_encoder, n_decoder = model.config.n_encoder_layers * fused, model.config.n_decoder_layers * fused
     return {
         "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), n_encoder),
         "decoder_step.onnx": trace(DecoderStepGraph(model), decoder_step_signature(model), 2 * n_decoder),

@@ -21,6 +21,7 @@ class _Strict(BaseModel):
 
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
+Norm = Literal["post", "pre"]
 
 
 class LayerConfig(_Strict):
@@ -32,12 +33,26 @@ class LayerConfig(_Strict):
     d_ff: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    norm: Literal["post", "pre"] = "post"
+    norm: Norm = "post"
     positions: Positions = "sinusoidal"
     activation: Activation = "relu"
     attention: Literal["soft", "hard"] = "soft"
     beta: PositiveFloat | None = None
     """Inverse temperature of soft attention; None is 1 / sqrt(head_dim)."""
+
+    @model_validator(mode="after")
+    def _heads_divide_the_width(self) -> Self:
+        self._check_heads("d_model", self.d_model)
+        return self
+
+    def _check_heads(self, name: str, width: int) -> None:
+        if width % self.n_heads != 0:
+            raise ValueError(f"{name} {width} is not a multiple of n_heads {self.n_heads}")
+        head_dim = width // self.n_heads
+        if self.positions == "rotary" and head_dim % 2 != 0:
+            raise ValueError(
+                f"rotary positions need an even head_dim, and {name} {width} / n_heads {self.n_heads} is {head_dim}"
+            )
 
 
 class TransformerConfig(LayerConfig):
@@ -50,6 +65,16 @@ class TransformerConfig(LayerConfig):
     """Width of the encoder, with an embedding of its own; None is d_model, with one embedding for both sides."""
     source: str
     target: str
+
+    @model_validator(mode="after")
+    def _heads_divide_the_encoder(self) -> Self:
+        self._check_heads("d_encoder", self.encoder_layer.d_model)
+        return self
+
+    @property
+    def encoder_layer(self) -> LayerConfig:
+        """What the encoder's layers are made of: the decoder's, of the encoder's width."""
+        return self.model_copy(update={"d_model": self.d_encoder or self.d_model})
 
 
 class RecurrentConfig(_Strict):

@@ -6,15 +6,14 @@ Legend: B batch, S source, T target, L cache length, H heads, D head_dim, E d_mo
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.attention import MultiHeadAttention
-
-Norm = Literal["post", "pre"]
+from model.config import Activation, LayerConfig, Norm, Positions
+from model.positions import Rotation, rows_of, sinusoidal_encoding
 
 
 class SequenceDropout(nn.Module):
@@ -58,39 +57,56 @@ class AddNorm(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers and a ReLU."""
+    """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers.
 
-    def __init__(self, d_model: int, d_ff: int) -> None:
+    Between them is a ReLU, as in the lecture, a GELU (Hendrycks and Gimpel 2016), or SwiGLU: silu(W x) * (V x), where W
+    and V are stacked in one product, each of d_ff rows (Shazeer 2020).
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
-        self.hidden = nn.Linear(d_model, d_ff)
+        self.activation = activation
+        self.hidden = nn.Linear(d_model, 2 * d_ff if activation == "swiglu" else d_ff)
         self.output = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.output(torch.relu(self.hidden(x)))
+        """x (B, T, E), position by position: (B, T, E)."""
+        output: Tensor = self.output(self.activate(self.hidden(x)))
         return output
 
-
-def sinusoidal_encoding(n_positions: int, d_model: int) -> Tensor:
-    """(n_positions, d_model) table: sines in even columns, cosines in odd ones (Vaswani et al. 2017, section 3.5)."""
-    position = torch.arange(n_positions, dtype=torch.float64).unsqueeze(1)
-    frequency = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float64) * (-math.log(10000.0) / d_model))
-    table = torch.zeros(n_positions, d_model, dtype=torch.float64)
-    table[:, 0::2] = torch.sin(position * frequency)
-    table[:, 1::2] = torch.cos(position * frequency[: d_model // 2])
-    return table.float()
+    def activate(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, d_ff), or twice as wide for SwiGLU: (B, T, d_ff)."""
+        if self.activation == "relu":
+            return torch.relu(hidden)
+        if self.activation == "gelu":
+            return F.gelu(hidden)
+        gate, value = hidden.chunk(2, dim=-1)
+        return F.silu(gate) * value
 
 
 class TokenEmbedding(nn.Module):
-    """Token embeddings scaled by sqrt(d_model), plus the sinusoidal encoding of each token's position."""
+    """Token embeddings scaled by sqrt(d_model), plus an encoding of each token's position.
 
-    encoding: Tensor
+    Args:
+        positions: `sinusoidal` adds a fixed table, `learned` one that is trained; with `none` nothing is added, nor
+            with `rotary`, which acts inside attention.
+    """
 
-    def __init__(self, vocab_size: int, d_model: int, max_positions: int, dropout: float) -> None:
+    encoding: Tensor | None
+
+    def __init__(
+        self, vocab_size: int, d_model: int, max_positions: int, dropout: float, positions: Positions = "sinusoidal"
+    ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
         nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
-        # Derived from the shape alone, so it is kept out of checkpoints.
-        self.register_buffer("encoding", sinusoidal_encoding(max_positions, d_model), persistent=False)
+        self.max_positions = max_positions
+        if positions == "learned":
+            self.encoding = nn.Parameter(torch.randn(max_positions, d_model))  # as large as a scaled token
+        else:
+            table = sinusoidal_encoding(max_positions, d_model) if positions == "sinusoidal" else None
+            # Derived from the shape alone, so it is kept out of checkpoints.
+            self.register_buffer("encoding", table, persistent=False)
         self.scale = math.sqrt(d_model)
         self.dropout = SequenceDropout(dropout)
 
@@ -98,28 +114,46 @@ class TokenEmbedding(nn.Module):
         """ids (B, T) at positions (B, T), by default 0 .. T-1: (B, T, E).
 
         Raises:
-            ValueError: there are more tokens than encoded positions.
+            ValueError: there are more tokens than positions.
         """
-        T, limit = ids.shape[1], self.encoding.shape[0]
-        if positions is None and limit < T:
-            raise ValueError(f"sequence is {T} tokens, the limit is {limit}")
-        encoding = self.encoding[:T] if positions is None else F.embedding(positions, self.encoding)
-        embedded: Tensor = self.dropout(self.tokens(ids) * self.scale + encoding)
+        T = ids.shape[1]
+        if positions is None and self.max_positions < T:
+            raise ValueError(f"sequence is {T} tokens, the limit is {self.max_positions}")
+        encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
+        tokens = self.tokens(ids) * self.scale
+        embedded: Tensor = self.dropout(tokens if encoding is None else tokens + encoding)
         return embedded
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward, each inside Add & Norm (lecture, "Encoder Module")."""
+def self_attention(layer: LayerConfig) -> MultiHeadAttention:
+    """The self-attention that a layer is configured to have."""
+    rotation = Rotation(layer.max_positions, layer.d_model // layer.n_heads) if layer.positions == "rotary" else None
+    return MultiHeadAttention(
+        layer.d_model, layer.n_heads, beta=layer.beta, hard=layer.attention == "hard", rotation=rotation
+    )
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm: Norm) -> None:
+
+def cross_attention(layer: LayerConfig, d_memory: int) -> MultiHeadAttention:
+    """The cross-attention of a layer to a memory of width d_memory."""
+    d_input = (layer.d_model, d_memory, d_memory)
+    return MultiHeadAttention(layer.d_model, layer.n_heads, d_input, layer.beta, layer.attention == "hard")
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each inside Add & Norm (lecture, "Encoder Module").
+
+    Under a causal mask it is a layer of a decoder without an encoder.
+    """
+
+    def __init__(self, layer: LayerConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.add_norm_self = AddNorm(d_model, dropout, norm)
-        self.add_norm_feed_forward = AddNorm(d_model, dropout, norm)
+        self.self_attention = self_attention(layer)
+        self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
+        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B, S, E) attending to itself under mask (B, 1, 1, S): (B, S, E)."""
+        """x (B, S, E) attending to itself under a mask that broadcasts to (B, H, S, S): (B, S, E)."""
         x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, mask))
         x = self.add_norm_feed_forward(x, self.feed_forward)
         return x
@@ -138,17 +172,17 @@ class LayerCache:
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module")."""
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, norm: Norm) -> None:
+    def __init__(self, layer: LayerConfig, d_memory: int) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads)
-        self.cross_attention = MultiHeadAttention(d_model, n_heads)
-        self.feed_forward = FeedForward(d_model, d_ff)
-        self.add_norm_self = AddNorm(d_model, dropout, norm)
-        self.add_norm_cross = AddNorm(d_model, dropout, norm)
-        self.add_norm_feed_forward = AddNorm(d_model, dropout, norm)
+        self.self_attention = self_attention(layer)
+        self.cross_attention = cross_attention(layer, d_memory)
+        self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
+        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_cross = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
 
     def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
-        """x (B, T, E) over memory (B, S, E), with target_mask (T, T) and source_mask (B, 1, 1, S): (B, T, E)."""
+        """x (B, T, E) over memory (B, S, d_memory), with target_mask (T, T) and source_mask (B, 1, 1, S): (B, T, E)."""
         x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, target_mask))
         x = self.add_norm_cross(x, lambda y: self.cross_attention(y, memory, memory, source_mask))
         x = self.add_norm_feed_forward(x, self.feed_forward)
@@ -156,15 +190,9 @@ class DecoderLayer(nn.Module):
 
     def step(self, x: Tensor, positions: Tensor, cache: LayerCache, source_mask: Tensor | None) -> Tensor:
         """One token per row, x (B, 1, E), each row at its own position (B): (B, 1, E). Writes the cache in place."""
-        L = cache.key.shape[2]
-        rows = torch.arange(x.shape[0], device=x.device)
-        written = (torch.arange(L, device=x.device) <= positions.unsqueeze(1))[:, None, None, :]  # (B, 1, 1, L)
 
         def attend_to_past(y: Tensor) -> Tensor:
-            q, k, v = self.self_attention.project_self(y)
-            cache.key[rows, :, positions] = k[:, :, 0]
-            cache.value[rows, :, positions] = v[:, :, 0]
-            return self.self_attention.attend(q, cache.key, cache.value, written)
+            return self.self_attention.attend_to_past(y, positions, cache.key, cache.value)
 
         def attend_to_source(y: Tensor) -> Tensor:
             q = self.cross_attention.project_query(y)

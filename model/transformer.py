@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, TransformerConfig
-from model.layers import DecoderLayer, EncoderLayer, LayerCache, Norm, TokenEmbedding
+from model.config import ClassifierConfig, LayerConfig, TransformerConfig
+from model.layers import DecoderLayer, EncoderLayer, LayerCache, TokenEmbedding
 from model.ngrams import NGramLogits
 
 
@@ -25,16 +25,24 @@ def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(size, size, dtype=torch.bool, device=device).tril()
 
 
-class Encoder(nn.Module):
-    """A stack of encoder layers. Pre-norm stacks leave their sum unnormalized, so they end with one more norm."""
+def token_embedding(layer: LayerConfig) -> TokenEmbedding:
+    """The embedding of tokens and positions before layers of a configuration."""
+    return TokenEmbedding(layer.vocab_size, layer.d_model, layer.max_positions, layer.dropout, layer.positions)
 
-    def __init__(self, n_layers: int, d_model: int, n_heads: int, d_ff: int, dropout: float, norm: Norm) -> None:
+
+class Encoder(nn.Module):
+    """A stack of encoder layers; under a causal mask, a decoder without an encoder.
+
+    Pre-norm stacks leave their sum unnormalized, so they end with one more norm.
+    """
+
+    def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(EncoderLayer(d_model, n_heads, d_ff, dropout, norm) for _ in range(n_layers))
-        self.final_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
+        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B, S, E) under mask (B, 1, 1, S): the hidden representations (B, S, E)."""
+        """x (B, S, E) under a mask that broadcasts to (B, H, S, S): the hidden representations (B, S, E)."""
         for layer in self.layers:
             x = layer(x, mask)
         memory: Tensor = self.final_norm(x)
@@ -46,15 +54,15 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers over the encoder's memory."""
+    """A stack of decoder layers over the encoder's memory, of width d_memory."""
 
-    def __init__(self, n_layers: int, d_model: int, n_heads: int, d_ff: int, dropout: float, norm: Norm) -> None:
+    def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(d_model, n_heads, d_ff, dropout, norm) for _ in range(n_layers))
-        self.final_norm = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
+        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
 
     def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
-        """x (B, T, E) over memory (B, S, E): (B, T, E)."""
+        """x (B, T, E) over memory (B, S, d_memory): (B, T, E)."""
         for layer in self.layers:
             x = layer(x, memory, target_mask, source_mask)
         hidden: Tensor = self.final_norm(x)
@@ -76,16 +84,22 @@ class Transformer(nn.Module):
     """The encoder-decoder Transformer (lecture, "The Transformer"; Vaswani et al. 2017).
 
     Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
-    projection (Press and Wolf 2017).
+    projection (Press and Wolf 2017). Only an encoder with a width of its own has an embedding of its own.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        layer = (config.d_model, config.n_heads, config.d_ff, config.dropout, config.norm)
-        self.embedding = TokenEmbedding(config.vocab_size, config.d_model, config.max_positions, config.dropout)
-        self.encoder = Encoder(config.n_encoder_layers, *layer)
-        self.decoder = Decoder(config.n_decoder_layers, *layer)
+        encoder_layer = config.encoder_layer
+        self.embedding = token_embedding(config)
+        self.encoder_embedding = token_embedding(encoder_layer) if config.d_encoder is not None else None
+        self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
+        self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
+
+    @property
+    def source_embedding(self) -> TokenEmbedding:
+        """The encoder's own embedding, or the one that both sides share."""
+        return self.embedding if self.encoder_embedding is None else self.encoder_embedding
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
@@ -93,12 +107,12 @@ class Transformer(nn.Module):
         return self.decode(target, self.encode(source, source_mask), source_mask)
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
-        """source (B, S) under source_mask (B, S): memory (B, S, E)."""
-        memory: Tensor = self.encoder(self.embedding(source), source_mask[:, None, None, :])
+        """source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
+        memory: Tensor = self.encoder(self.source_embedding(source), source_mask[:, None, None, :])
         return memory
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
-        """Teacher-forced target (B, T) over memory (B, S, E): hidden states (B, T, E)."""
+        """Teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
         target_mask = causal_mask(target.shape[1], target.device)
         hidden: Tensor = self.decoder(self.embedding(target), memory, target_mask, source_mask[:, None, None, :])
         return hidden
@@ -108,7 +122,7 @@ class Transformer(nn.Module):
         return F.linear(hidden, self.embedding.tokens.weight)
 
     def init_caches(self, memory: Tensor, cache_length: int) -> list[LayerCache]:
-        """Empty self-attention caches of L = cache_length, and each layer's keys and values of memory (B, S, E)."""
+        """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""
         caches = []
         for layer in self.decoder.decoder_layers():
             attention = layer.cross_attention
@@ -132,9 +146,8 @@ class TransformerClassifier(nn.Module):
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        layer = (config.d_model, config.n_heads, config.d_ff, config.dropout, config.norm)
-        self.embedding = TokenEmbedding(config.vocab_size, config.d_model, config.max_positions, config.dropout)
-        self.encoder = Encoder(config.n_encoder_layers, *layer)
+        self.embedding = token_embedding(config)
+        self.encoder = Encoder(config.n_encoder_layers, config)
         self.output = nn.Linear(config.d_model, len(config.labels))
         n_features = (config.vocab_size, config.n_gram_buckets, len(config.labels))
         self.n_grams = NGramLogits(*n_features) if config.n_gram_buckets else None

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from model.attention import MultiHeadAttention
-from model.layers import sinusoidal_encoding
+from model.positions import sinusoidal_encoding
 from model.search import greedy_search, greedy_search_uncached
 from model.transformer import Transformer, TransformerClassifier, padding_mask
 
