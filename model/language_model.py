@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import LanguageModelConfig
-from model.layers import EncoderLayer, TokenEmbedding
-from model.transformer import Encoder, causal_mask
+from model.layers import EncoderLayer
+from model.transformer import Encoder, causal_mask, token_embedding
 
 
 @dataclass
@@ -32,9 +32,8 @@ class LanguageModel(nn.Module):
     def __init__(self, config: LanguageModelConfig) -> None:
         super().__init__()
         self.config = config
-        layer = (config.d_model, config.n_heads, config.d_ff, config.dropout, config.norm)
-        self.embedding = TokenEmbedding(config.vocab_size, config.d_model, config.max_positions, config.dropout)
-        self.decoder = Encoder(config.n_decoder_layers, *layer)
+        self.embedding = token_embedding(config)
+        self.decoder = Encoder(config.n_decoder_layers, config)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Hidden states (B, T, E) of ids (B, T), each of which predicts the next token."""
@@ -56,24 +55,23 @@ class LanguageModel(nn.Module):
 
     def step(self, ids: Tensor, start: int, caches: list[SelfCache]) -> Tensor:
         """Logits (B, V) after N more tokens, ids (B, N) from position `start` on. Caches are written in place."""
-        stop = start + ids.shape[1]
-        positions = torch.arange(start, stop, device=ids.device).expand(ids.shape)
-        mask = causal_mask(stop, ids.device)[start:]  # (N, stop)
+        positions = torch.arange(start, start + ids.shape[1], device=ids.device).expand(ids.shape)
+        places = torch.arange(caches[0].key.shape[2], device=ids.device)
+        mask = places <= positions[0].unsqueeze(1)  # (N, L)
         x = self.embedding(ids, positions)
         for layer, cache in zip(self.decoder.encoder_layers(), caches, strict=True):
-            x = _layer_step(layer, x, start, cache, mask)
+            x = _layer_step(layer, x, positions, cache, mask)
         return self.logits(self.decoder.final_norm(x)[:, -1])
 
 
-def _layer_step(layer: EncoderLayer, x: Tensor, start: int, cache: SelfCache, mask: Tensor) -> Tensor:
-    """x (B, N, E) through one layer, attending to what is in the cache and to itself."""
-    stop = start + x.shape[1]
+def _layer_step(layer: EncoderLayer, x: Tensor, positions: Tensor, cache: SelfCache, mask: Tensor) -> Tensor:
+    """x (B, N, E) at positions (B, N) through one layer: written into the cache, and attending to it under mask (N, L)."""
 
     def attend_to_past(y: Tensor) -> Tensor:
-        q, k, v = layer.self_attention.project_self(y)
-        cache.key[:, :, start:stop] = k
-        cache.value[:, :, start:stop] = v
-        return layer.self_attention.attend(q, cache.key[:, :, :stop], cache.value[:, :, :stop], mask)
+        q, k, v = layer.self_attention.project_self(y, positions)
+        cache.key[:, :, positions[0]] = k
+        cache.value[:, :, positions[0]] = v
+        return layer.self_attention.attend(q, cache.key, cache.value, mask)
 
     x = layer.add_norm_self(x, attend_to_past)
     x = layer.add_norm_feed_forward(x, layer.feed_forward)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from model.additive_attention import AdditiveAttention
 from model.config import RecurrentConfig
-from model.layers import SequenceDropout
+from model.layers import SequenceDropout, TokenEmbedding
 from model.transformer import padding_mask
 
 Cell = Literal["gru", "lstm"]
@@ -77,20 +77,6 @@ class BidirectionalLayer(nn.Module):
         return torch.cat([onward, backward[rows.unsqueeze(1), turned]], dim=-1), last
 
 
-class WordEmbedding(nn.Module):
-    """Token embeddings scaled by sqrt(d_model); order needs no encoding where tokens are read one after another."""
-
-    def __init__(self, vocab_size: int, d_model: int) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(vocab_size, d_model)
-        nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """ids (B, T): (B, T, E)."""
-        embedded: Tensor = self.tokens(ids) * self.tokens.embedding_dim**0.5
-        return embedded
-
-
 class RecurrentTranslator(nn.Module):
     """Encoder-decoder of recurrent cells (lecture, "RNN Encoder", "RNN Decoder"; Cho, Sutskever et al., both 2014).
 
@@ -117,7 +103,8 @@ class RecurrentTranslator(nn.Module):
             config.n_encoder_layers,
             config.n_decoder_layers,
         )
-        self.embedding = WordEmbedding(config.vocab_size, d_model)
+        # Order needs no encoding where tokens are read one after another.
+        self.embedding = TokenEmbedding(config.vocab_size, d_model, config.max_positions, config.dropout, "none")
         self.encoder = nn.ModuleList(BidirectionalLayer(d_model, cell) for _ in range(n_encoder))
         self.decoder = nn.ModuleList(RecurrentLayer(d_model, d_model, cell) for _ in range(n_decoder))
         self.bridge = nn.Linear(n_encoder * d_model, sum(layer.d_state for layer in self.decoder_layers()))
@@ -136,7 +123,8 @@ class RecurrentTranslator(nn.Module):
         x = self.embedding(source)
         last = []
         for layer in self.encoder:
-            x, last_of_layer = layer(self.dropout(x), lengths)
+            states, last_of_layer = layer(x, lengths)
+            x = self.dropout(states)
             last.append(last_of_layer)
         return Memory(x, torch.cat(last, dim=-1))
 
@@ -178,11 +166,11 @@ class RecurrentTranslator(nn.Module):
         if self.attention is not None and caches.keys is not None:
             context = self.attention(outputs, caches.keys, caches.values, source_mask)
             outputs = torch.cat([outputs, context], dim=-1)
-        hidden: Tensor = self.dropout(torch.tanh(self.output(outputs)))
-        return hidden
+        return torch.tanh(self.output(outputs))
 
     def _recur(self, ids: Tensor, caches: RecurrentCache) -> Tensor:
         x: Tensor = self.embedding(ids)
         for i, layer in enumerate(self.decoder_layers()):
-            x, caches.states[i] = layer(self.dropout(x), caches.states[i])
+            outputs, caches.states[i] = layer(x, caches.states[i])
+            x = self.dropout(outputs)
         return x

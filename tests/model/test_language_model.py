@@ -19,9 +19,17 @@ from model.transformer import Transformer
 TEXTS = ["A dog runs on the beach.", "Deux hommes jouent aux échecs dans le parc, et il pleut.", "No"]
 
 
-@pytest.fixture(params=["post", "pre"])
+VARIANTS: dict[str, dict[str, Any]] = {
+    "post-norm": {},
+    "pre-norm, rotary": {"norm": "pre", "positions": "rotary", "activation": "swiglu"},
+    "learned, hard": {"norm": "pre", "positions": "learned", "activation": "gelu", "attention": "hard"},
+    "no positions, beta": {"positions": "none", "beta": 0.7},
+}
+
+
+@pytest.fixture(params=VARIANTS)
 def language_model(request: pytest.FixtureRequest) -> LanguageModel:
-    return LanguageModel(LanguageModelConfig.model_validate(configuration(norm=request.param))).eval()
+    return LanguageModel(LanguageModelConfig.model_validate(configuration(**VARIANTS[request.param]))).eval()
 
 
 def configuration(**changed: Any) -> dict[str, Any]:
@@ -58,7 +66,9 @@ def test_the_future_changes_nothing(language_model: LanguageModel) -> None:
     torch.testing.assert_close(language_model(ids[:, :4]), hidden[:, :4])
 
 
-def test_the_past_changes_what_is_predicted(language_model: LanguageModel) -> None:
+@pytest.mark.parametrize("name", ["post-norm", "pre-norm, rotary"])
+def test_the_past_changes_what_is_predicted(name: str) -> None:
+    language_model = LanguageModel(LanguageModelConfig.model_validate(configuration(**VARIANTS[name]))).eval()
     ids = torch.randint(4, 320, (1, 6))
     changed = ids.clone()
     changed[0, 0] = 4 + (ids[0, 0] - 3) % 316
