@@ -155,7 +155,7 @@ class DataSource(_Strict):
     labels: dict[str, str] | None = None
     """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text."""
     sample: PositiveInt | None = None
-    """Draw this many rows afresh each epoch; None takes all."""
+    """Train on so many rows, drawn afresh each epoch; test on so many, always the same. None takes all."""
     swap: bool = False
     """The file's second column is the source, the first the target."""
     rewrite: Rewrite | None = None

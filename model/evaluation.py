@@ -41,7 +41,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     """
     results = []
     for source in sources:
-        rows = load_rows(source, data_dir)
+        rows = _sampled(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows))
@@ -52,6 +52,14 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
+
+
+def _sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
+    """As many of the rows, always the same, in their order; None takes all."""
+    if n_rows is None or n_rows >= len(rows):
+        return rows
+    chosen = np.random.default_rng(1).choice(len(rows), n_rows, replace=False)
+    return [rows[i] for i in sorted(chosen.tolist())]
 
 
 def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
