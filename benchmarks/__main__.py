@@ -8,6 +8,10 @@ import typer
 from rich.console import Console
 
 from benchmarks import attention_cost, decoder, growth, quality, report, servers
+from benchmarks.lecture import quality as lecture_quality
+from benchmarks.lecture import report as lecture_report
+from benchmarks.lecture import speed as lecture_speed
+from benchmarks.lecture.systems import SYSTEMS
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel, Precision
 from benchmarks.over_http import HttpBenchmark
 
@@ -18,6 +22,7 @@ MODELS = [SHIPPED, RANDOM]
 BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
 PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["search", "saturation", "latency", "survival", "agreement"]
+LECTURE_PARTS = ["quality", "speed", "report"]
 HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
 Data = Annotated[
@@ -121,6 +126,26 @@ def attention_command(data: Data = None, quick: Quick = False) -> None:
 def growth_command(data: Data = None, quick: Quick = False) -> None:
     """How the cost of a step, of the encoder and of memory grows."""
     growth.measure(data, quick, console)
+
+
+@app.command("lecture")
+def lecture_command(
+    data: Data = None,
+    quick: Quick = False,
+    part: Annotated[list[str], typer.Option(help=", ".join(LECTURE_PARTS))] = LECTURE_PARTS,
+    system: Annotated[list[str] | None, typer.Option(help="By its name in the table; without any, all.")] = None,
+) -> None:
+    """Every system of the lecture: what it learns, what it costs, and docs/lecture.md. The corpora come from DATA."""
+    unknown = set(system or ()) - {one.name for one in SYSTEMS}
+    if unknown:
+        raise typer.BadParameter(f"no system is called {', '.join(sorted(unknown))}")
+    chosen = [one for one in SYSTEMS if system is None or one.name in system]
+    if "quality" in part:
+        lecture_quality.measure(chosen, data, quick, console)
+    if "speed" in part:
+        lecture_speed.measure(chosen, quick, console)
+    if "report" in part:
+        console.print(f"written: {lecture_report.write(quick, console)}")
 
 
 @app.command("report")

@@ -1,5 +1,6 @@
 """The systems of the lecture, each a configuration of model/configs/lecture with one thing changed."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +29,7 @@ class System:
     @property
     def slug(self) -> str:
         """Its name as a file is named."""
-        return f"{self.family}-{self.name}".replace(" ", "-").replace(",", "").replace("/", "-")
+        return re.sub("[^a-z0-9]+", "-", f"{self.family} {self.name}".lower())
 
     def content(self) -> dict[str, Any]:
         """Its configuration, as YAML holds it."""
