@@ -49,9 +49,10 @@ class RecurrentLayer(nn.Module):
             state = x.new_zeros(x.shape[0], self.d_state)
         state = state.to(x.dtype).unsqueeze(0)
         if isinstance(self.cells, nn.GRU):
-            outputs, state = self.cells(x, state)
+            outputs, state = self.cells(x, state.contiguous())
             return outputs, state[0]
-        outputs, (hidden, cell) = self.cells(x, tuple(half.contiguous() for half in state.chunk(2, dim=-1)))
+        hidden, cell = state.chunk(2, dim=-1)
+        outputs, (hidden, cell) = self.cells(x, (hidden.contiguous(), cell.contiguous()))
         return outputs, torch.cat([hidden, cell], dim=-1)[0]
 
 
