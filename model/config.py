@@ -22,6 +22,7 @@ class _Strict(BaseModel):
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre"]
+Cell = Literal["gru", "lstm"]
 
 
 class LayerConfig(_Strict):
@@ -82,9 +83,9 @@ class RecurrentConfig(_Strict):
 
     task: Literal["recurrent_translation"] = "recurrent_translation"
     vocab_size: PositiveInt
-    d_model: PositiveInt
-    """Width of the embedding and of every state."""
-    cell: Literal["gru", "lstm"] = "gru"
+    d_model: PositiveInt = Field(multiple_of=2)
+    """Width of the embedding and of every state; each direction of the encoder is half as wide."""
+    cell: Cell = "gru"
     attention: Literal["none", "additive"] = "additive"
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt

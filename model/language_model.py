@@ -65,7 +65,7 @@ class LanguageModel(nn.Module):
 
 
 def _layer_step(layer: EncoderLayer, x: Tensor, positions: Tensor, cache: SelfCache, mask: Tensor) -> Tensor:
-    """x (B, N, E) at positions (B, N) through one layer: written into the cache, and attending to it under mask (N, L)."""
+    """x (B, N, E) at positions (B, N) through one layer, which attends to its cache under mask (N, L)."""
 
     def attend_to_past(y: Tensor) -> Tensor:
         q, k, v = layer.self_attention.project_self(y, positions)

@@ -6,18 +6,16 @@ a GRU, 2E of an LSTM. Masks: True = may be attended.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.additive_attention import AdditiveAttention
-from model.config import RecurrentConfig
+from model.config import Cell, RecurrentConfig
 from model.layers import SequenceDropout, TokenEmbedding
 from model.transformer import padding_mask
-
-Cell = Literal["gru", "lstm"]
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,10 @@ class RecurrentLayer(nn.Module):
             state = x.new_zeros(x.shape[0], self.d_state)
         state = state.to(x.dtype).unsqueeze(0)
         if isinstance(self.cells, nn.GRU):
-            outputs, state = self.cells(x, state)
+            outputs, state = self.cells(x, state.contiguous())
             return outputs, state[0]
-        outputs, (hidden, cell) = self.cells(x, tuple(half.contiguous() for half in state.chunk(2, dim=-1)))
+        hidden, cell = state.chunk(2, dim=-1)
+        outputs, (hidden, cell) = self.cells(x, (hidden.contiguous(), cell.contiguous()))
         return outputs, torch.cat([hidden, cell], dim=-1)[0]
 
 
@@ -62,8 +61,8 @@ class BidirectionalLayer(nn.Module):
 
     def __init__(self, d_model: int, cell: Cell) -> None:
         super().__init__()
-        self.onward = RecurrentLayer(d_model, d_model // 2, cell)
-        self.backward_ = RecurrentLayer(d_model, d_model // 2, cell)
+        self.from_start = RecurrentLayer(d_model, d_model // 2, cell)
+        self.from_end = RecurrentLayer(d_model, d_model // 2, cell)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """x (B, S, E) of lengths (B): states (B, S, E), and of each row those (B, E) after its last and first token."""
@@ -71,10 +70,10 @@ class BidirectionalLayer(nn.Module):
         rows, places = torch.arange(B, device=x.device), torch.arange(S, device=x.device)
         # Each row turned round by itself: padding stays behind its tokens, where it can change nothing of them.
         turned = torch.where(places < lengths.unsqueeze(1), lengths.unsqueeze(1) - 1 - places, places)  # (B, S)
-        onward, _ = self.onward(x)
-        backward, _ = self.backward_(x[rows.unsqueeze(1), turned])
-        last = torch.cat([onward[rows, lengths - 1], backward[rows, lengths - 1]], dim=-1)
-        return torch.cat([onward, backward[rows.unsqueeze(1), turned]], dim=-1), last
+        from_start, _ = self.from_start(x)
+        from_end, _ = self.from_end(x[rows.unsqueeze(1), turned])
+        last = torch.cat([from_start[rows, lengths - 1], from_end[rows, lengths - 1]], dim=-1)
+        return torch.cat([from_start, from_end[rows.unsqueeze(1), turned]], dim=-1), last
 
 
 class RecurrentTranslator(nn.Module):
@@ -87,26 +86,16 @@ class RecurrentTranslator(nn.Module):
 
     Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
     projection, as in `Transformer`.
-
-    Raises:
-        ValueError: d_model is odd.
     """
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
-        if config.d_model % 2 != 0:
-            raise ValueError(f"d_model {config.d_model} is odd: each direction of the encoder is half as wide")
         self.config = config
-        d_model, cell, n_encoder, n_decoder = (
-            config.d_model,
-            config.cell,
-            config.n_encoder_layers,
-            config.n_decoder_layers,
-        )
+        d_model, cell, n_encoder = config.d_model, config.cell, config.n_encoder_layers
         # Order needs no encoding where tokens are read one after another.
         self.embedding = TokenEmbedding(config.vocab_size, d_model, config.max_positions, config.dropout, "none")
         self.encoder = nn.ModuleList(BidirectionalLayer(d_model, cell) for _ in range(n_encoder))
-        self.decoder = nn.ModuleList(RecurrentLayer(d_model, d_model, cell) for _ in range(n_decoder))
+        self.decoder = nn.ModuleList(RecurrentLayer(d_model, d_model, cell) for _ in range(config.n_decoder_layers))
         self.bridge = nn.Linear(n_encoder * d_model, sum(layer.d_state for layer in self.decoder_layers()))
         self.attention = AdditiveAttention(d_model) if config.attention == "additive" else None
         self.output = nn.Linear(d_model if self.attention is None else 2 * d_model, d_model)
@@ -136,7 +125,7 @@ class RecurrentTranslator(nn.Module):
         """hidden (..., E) to vocabulary logits (..., V)."""
         return F.linear(hidden, self.embedding.tokens.weight)
 
-    def init_caches(self, memory: Memory, cache_length: int) -> RecurrentCache:  # noqa: ARG002 (needs no more for more)
+    def init_caches(self, memory: Memory, cache_length: int) -> RecurrentCache:  # noqa: ARG002 (more tokens take no more)
         """The decoder's first states, and the keys of memory."""
         sizes = [layer.d_state for layer in self.decoder_layers()]
         states = list(torch.split(torch.tanh(self.bridge(memory.last)), sizes, dim=-1))

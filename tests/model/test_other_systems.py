@@ -198,7 +198,7 @@ def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(
     assert isinstance(refused.exception, CheckpointError)
 
 
-@pytest.mark.parametrize(("key", "value"), [("cell", "rnn"), ("attention", "dot"), ("n_heads", 3)])
+@pytest.mark.parametrize(("key", "value"), [("cell", "rnn"), ("attention", "dot"), ("n_heads", 3), ("d_model", 25)])
 def test_a_wrong_recurrent_configuration_is_refused_with_its_key(tmp_path: Path, key: str, value: object) -> None:
     config = config_of("gru-additive").model_dump(mode="json")
     config["model"][key] = value

@@ -139,8 +139,3 @@ def test_mixed_precision_is_near_float32(translator: RecurrentTranslator) -> Non
         mixed.float().sum().backward()
     torch.testing.assert_close(mixed.float(), translator(source, LENGTHS, target), atol=0.05, rtol=0.05)
     assert all(parameter.grad is not None for parameter in translator.parameters())
-
-
-def test_an_odd_width_is_refused() -> None:
-    with pytest.raises(ValueError, match="d_model 25 is odd"):
-        build(d_model=25)
