@@ -33,17 +33,17 @@ def write(quick: bool, console: Console) -> Path:
     """
     path = workspace("quick") / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
     described = [[name, value] for name, value in machine(quick).items()]
-    places = {"machine": _markdown([["", ""], *described])}
+    places = {"machine": markdown([["", ""], *described])}
     for part, rows_of in TABLES.items():
         records = load(part, quick)
         rows = rows_of(records)
         if records:
-            console.print(_printed(part, rows))
-        places[part] = _measured(_markdown(rows), records)
+            console.print(printed(part, rows))
+        places[part] = measured(markdown(rows), records)
     growth = load("growth", quick)
     plots = draw_growth(growth, path.parent / "benchmarks")
     images = "\n".join(f"![{plot.stem.replace('-', ' ')}](benchmarks/{plot.name})" for plot in plots)
-    places["growth"] = _measured(images, growth)
+    places["growth"] = measured(images, growth)
     report = TEMPLATE.read_text(encoding="utf-8")
     for part, content in places.items():
         report = report.replace(f"{{{{{part}}}}}", content)
@@ -51,7 +51,7 @@ def write(quick: bool, console: Console) -> Path:
     return path
 
 
-def _measured(content: str, records: list[Record]) -> str:
+def measured(content: str, records: list[Record]) -> str:
     """The content, with when, at which commit and how it was measured."""
     if not records:
         return "Not measured yet."
@@ -62,12 +62,14 @@ def _measured(content: str, records: list[Record]) -> str:
     return f"{content}\n\nMeasured {when} at {commits} by {commands}."
 
 
-def _markdown(rows: tables.Rows) -> str:
+def markdown(rows: tables.Rows) -> str:
+    """A table, its first row the header."""
     header, *cells = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *cells])
 
 
-def _printed(title: str, rows: tables.Rows) -> Table:
+def printed(title: str, rows: tables.Rows) -> Table:
+    """The same for a terminal."""
     header, *cells = rows
     table = Table(*header, title=title)
     for row in cells:

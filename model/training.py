@@ -234,13 +234,13 @@ class TrainingModule(lightning.LightningModule):
                 module.fused = stage.training.fused_attention
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self._loss(batch, self.stage.training.label_smoothing)
+        loss = self.loss(batch, self.stage.training.label_smoothing)
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=1)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         size = self._n_predictions(batch)
-        self.log("validation_loss", self._loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
+        self.log("validation_loss", self.loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
         if isinstance(batch, ReviewBatch):
             accuracy = (self.model(batch.ids, batch.lengths)[0].argmax(dim=-1) == batch.labels).float().mean()
             self.log("validation_accuracy", accuracy, batch_size=size, prog_bar=True)
@@ -249,7 +249,7 @@ class TrainingModule(lightning.LightningModule):
         metrics = {name: round(float(value), 4) for name, value in self.trainer.callback_metrics.items()}
         print(f"step {self.global_step}: {metrics}", flush=True)
 
-    def _loss(self, batch: Batch, label_smoothing: float) -> Tensor:
+    def loss(self, batch: Batch, label_smoothing: float) -> Tensor:
         if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
             return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)

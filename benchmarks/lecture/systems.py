@@ -1,7 +1,7 @@
 """The systems of the lecture, each a configuration of model/configs/lecture with one thing changed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ class System:
     name: str
     section: str
     """Of the lecture."""
-    changes: dict[str, Any]
+    changes: dict[str, Any] = field(hash=False)
     """Of the family's model section; with a `task` they are all of it."""
     family: Family = "translation"
 
@@ -73,7 +73,7 @@ RECURRENT = {
 }
 
 SYSTEMS = (
-    System("the lecture's Transformer", "The Transformer", {}),
+    System("lecture's Transformer", "The Transformer", {}),
     System("1 head", "Queries, keys and values", {"n_heads": 1}),
     System("2 heads", "Queries, keys and values", {"n_heads": 2}),
     System("8 heads", "Queries, keys and values", {"n_heads": 8}),

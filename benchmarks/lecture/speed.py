@@ -1,0 +1,121 @@
+"""What each system costs: a training step and a decoding step, against the length of what is read and written.
+
+Weights are random, for time does not depend on them. Systems take turns, so that none has a quieter machine.
+"""
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.lecture.systems import System
+from benchmarks.results import Record, command, save
+from model.batching import Batch, Pool, ReviewBatch, TextBatch, TranslationBatch
+from model.checkpoint import Model, build_model
+from model.config import Config
+from model.examples import TrainingData
+from model.language_model import LanguageModel
+from model.optimizer import build_optimizer
+from model.training import Stage, TrainingModule
+from model.transformer import padding_mask
+from model.translator import TranslationModel
+
+LENGTHS = (32, 128, 512, 2048)
+"""Tokens of every sequence of a training batch, and cached ones of a decoding step."""
+
+BATCH_TOKENS = 2048
+SECONDS_PER_POINT, ROUNDS = 0.6, 3
+
+
+def measure(systems: Iterable[System], quick: bool, console: Console) -> None:
+    """Milliseconds of each system's steps at each length: medians of rounds in which the systems take turns."""
+    lengths = LENGTHS[:2] if quick else LENGTHS
+    budget_s, rounds = (0.1, 1) if quick else (SECONDS_PER_POINT, ROUNDS)
+    timings: dict[System, dict[str, dict[int, list[float]]]] = {}
+    systems = list(systems)
+    for _ in range(rounds):
+        for system in systems:
+            timed = timings.setdefault(system, {"training": defaultdict(list), "decoding": defaultdict(list)})
+            for length in lengths:
+                config = _longer(system.config(quick), length)
+                timed["training"][length].append(_median_ms(_training_step(config, length), budget_s))
+                if system.family != "classification":
+                    timed["decoding"][length].append(_median_ms(_decoding_step(config, length), budget_s))
+    records: list[Record] = []
+    for system, timed in timings.items():
+        medians = {kind: {n: statistics.median(ms) for n, ms in of.items()} for kind, of in timed.items()}
+        described = {"system": system.name, "family": system.family, "batch_tokens": BATCH_TOKENS}
+        records.append(described | {"command": command()} | medians)
+        console.print(system.name, medians)
+    save("lecture-speed", ["system", "family"], records, quick)
+
+
+def _longer(config: Config, length: int) -> Config:
+    """The configuration with positions for such a length."""
+    return config.model_copy(update={"model": config.model.model_copy(update={"max_positions": length})})
+
+
+def _training_step(config: Config, length: int) -> Callable[[], object]:
+    """A step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
+    torch.manual_seed(1)
+    model = build_model(config)
+    module = TrainingModule(model, Stage(config.training, TrainingData([Pool([])], []), _no_batch, _no_batch))
+    optimizer = build_optimizer(model, config.training)
+    batch = _batch(config, max(1, BATCH_TOKENS // length), length)
+
+    def step() -> None:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=config.training.precision == "bf16-mixed"):
+            loss = module.loss(batch, config.training.label_smoothing)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def _no_batch() -> Batch:
+    raise NotImplementedError
+
+
+def _batch(config: Config, n_rows: int, length: int) -> Batch:
+    def ids() -> Tensor:
+        return torch.randint(4, config.model.vocab_size, (n_rows, length))
+
+    lengths = torch.full((n_rows,), length)
+    if config.model.task == "classification":
+        return ReviewBatch(ids(), lengths, torch.randint(2, (n_rows,)))
+    if config.model.task == "language_model":
+        return TextBatch(ids(), ids())
+    return TranslationBatch(ids(), lengths, ids(), ids())
+
+
+def _decoding_step(config: Config, length: int) -> Callable[[], object]:
+    """One row's token number `length`, in float32, after a source of as many tokens."""
+    torch.manual_seed(1)
+    model: Model = build_model(config).eval()
+    token, lengths = torch.tensor([5]), torch.tensor([length])
+    if isinstance(model, LanguageModel):
+        caches = model.init_caches(1, length)
+        return torch.inference_mode()(lambda: model.step(token.unsqueeze(0), length - 1, caches))
+    assert isinstance(model, TranslationModel)
+    translator: TranslationModel = model
+    source_mask = padding_mask(lengths, length)
+    with torch.inference_mode():
+        memory = translator.encode(torch.randint(4, config.model.vocab_size, (1, length)), source_mask)
+        states = translator.init_caches(memory, length)
+    return torch.inference_mode()(lambda: translator.decode_step(token, lengths - 1, states, source_mask))
+
+
+def _median_ms(run: Callable[[], object], budget_s: float) -> float:
+    run()
+    seconds: list[float] = []
+    ends_at = time.perf_counter() + budget_s
+    while time.perf_counter() < ends_at or len(seconds) < 3:
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    return 1000 * statistics.median(seconds)
