@@ -38,12 +38,17 @@ MakeArtifact = Callable[[Kind, Precision], Path]
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
-    """A checkpoint with random weights."""
+    """A checkpoint of a kind of model with random weights."""
+    write_model(directory, kind, MODELS[kind])
+
+
+def write_model(directory: Path, name: str, model: dict[str, Any]) -> None:
+    """A checkpoint of any model with random weights."""
     config = Config.model_validate(
         {
-            "name": kind,
+            "name": name,
             "description": "random weights",
-            "model": MODELS[kind],
+            "model": model,
             "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
             "training": {
                 "batch_tokens": 1,
@@ -55,10 +60,10 @@ def write_checkpoint(directory: Path, kind: Kind) -> None:
             },
         }
     )
-    model = build_model(config)
-    randomize(model)
-    tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=kind.startswith("translation"))
-    save_checkpoint(directory, config, model.state_dict(), tokenizer)
+    built = build_model(config)
+    randomize(built)
+    tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
+    save_checkpoint(directory, config, built.state_dict(), tokenizer)
 
 
 def randomize(model: nn.Module) -> None:
