@@ -1,4 +1,4 @@
-"""Every variant of the lecture's Transformer: ONNX Runtime says what PyTorch says, and attends to what PyTorch attends to.
+"""Every variant of the lecture's Transformer: ONNX Runtime says what PyTorch says, and attends to the same.
 
 PyTorch reads each sequence alone and decodes without a cache; ONNX Runtime gets padded batches, and rows at different
 positions.
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from export.artifact import export as export_artifact
-from export.artifact import write
+from export.artifact import export, write
 from export.attention_proof import run_classifier, run_translation
 from export.classifying import Classifier
 from export.decoding import Translator
+from export.manifest import Precision
 from export.session import open_session
 from export.tracing import ExportError
 from model.checkpoint import Checkpoint, load_checkpoint
@@ -109,6 +109,14 @@ def test_a_classifier_exports_to_what_it_is(tmp_path: Path, values: Values) -> N
         np.testing.assert_allclose(classification.token_logits, token_logits[0].numpy(), rtol=1e-3, atol=1e-4)
         alone = classification_matrices(model, torch.tensor([sequence]), torch.tensor([S]))[0].numpy()
         np.testing.assert_allclose(matrix[..., :S, :S], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_hard_attention_is_never_rounded(tmp_path: Path, precision: Precision) -> None:
+    write_model(tmp_path / "checkpoint", "variant", TRANSLATION | {"attention": "hard"})
+    with pytest.raises(ExportError, match=f"hard attention exports as fp32 alone: .* {precision} would choose"):
+        export(tmp_path / "checkpoint", tmp_path / "out", precision)
+    assert not (tmp_path / "out").exists()
 
 
 def written(directory: Path, model: Values) -> tuple[Transformer | TransformerClassifier, Any]:

@@ -13,7 +13,14 @@ from model.checkpoint import build_model, save_checkpoint
 from model.config import Config
 from model.tokenizer import EOS_ID, train_tokenizer
 
-Kind = Literal["translation", "translation_post_norm", "mean_classifier", "max_classifier"]
+Kind = Literal[
+    "translation",
+    "translation_post_norm",
+    "translation_rotary",
+    "translation_hard",
+    "mean_classifier",
+    "max_classifier",
+]
 
 LAYERS: dict[str, Any] = {
     "vocab_size": 300,
@@ -28,6 +35,9 @@ CLASSIFICATION = LAYERS | {"task": "classification", "labels": ["bad", "good", "
 MODELS: dict[Kind, dict[str, Any]] = {
     "translation": TRANSLATION | {"norm": "pre"},
     "translation_post_norm": TRANSLATION | {"norm": "post"},
+    "translation_rotary": TRANSLATION
+    | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
+    "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_gram_buckets": 61},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
 }

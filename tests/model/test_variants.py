@@ -140,4 +140,4 @@ def test_every_variant_trains(positions: str, attention: dict[str, Any]) -> None
     model = build(positions=positions, activation="swiglu", d_encoder=36, **attention).train()
     model(torch.randint(4, V, (2, S)), torch.tensor([S, 4]), torch.randint(4, V, (2, T))).square().sum().backward()
     still = {name for name, p in model.named_parameters() if p.grad is None or not torch.any(p.grad)}
-    assert not still
+    assert not {name for name in still if not name.endswith("key.bias")}  # it raises all scores alike: no gradient
