@@ -52,8 +52,8 @@ def write_checkpoint(directory: Path, kind: Kind) -> None:
     write_model(directory, kind, MODELS[kind])
 
 
-def write_model(directory: Path, name: str, model: dict[str, Any]) -> None:
-    """A checkpoint of any model with random weights."""
+def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 5) -> None:
+    """A checkpoint of any model with random weights, of which that of </s> is `eos` times as large."""
     config = Config.model_validate(
         {
             "name": name,
@@ -71,12 +71,12 @@ def write_model(directory: Path, name: str, model: dict[str, Any]) -> None:
         }
     )
     built = build_model(config)
-    randomize(built)
+    randomize(built, eos)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
     save_checkpoint(directory, config, built.state_dict(), tokenizer)
 
 
-def randomize(model: nn.Module) -> None:
+def randomize(model: nn.Module, eos: float = 5) -> None:
     """Weights with which greedy search wanders through the vocabulary and ends where it likes.
 
     PyTorch's own make a tied decoder repeat its last token for ever, and leave all layer normalizations equal.
@@ -86,7 +86,7 @@ def randomize(model: nn.Module) -> None:
         scale = 1.0 if "norm" in name else 0.2 if "tokens" in name else 0.25
         parameter.data = torch.randn(parameter.shape, generator=random) * (0.05 if name.endswith("bias") else scale)
         if name.endswith("tokens.weight"):
-            parameter.data[EOS_ID] *= 5
+            parameter.data[EOS_ID] *= eos
     for name, buffer in model.named_buffers():
         if name.endswith("ratios"):
             buffer.copy_(torch.randn(buffer.shape, generator=random) * 0.05)
