@@ -12,9 +12,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from export import onnx_attention
 from export.hard_attention import attend_to_one, attend_to_one_of_past
-from export.onnx_attention import flatten_rows, top_k
+from export.onnx_attention import attend, attend_to_past, flatten_rows, top_k
 from model.attention import MultiHeadAttention, inverse_temperature
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Decoder, Encoder, Transformer, TransformerClassifier
@@ -143,8 +142,16 @@ def encode_layer(layer: EncoderLayer, x: Tensor, lengths: Tensor) -> Tensor:
     attention = layer.self_attention
 
     def attend_to_itself(y: Tensor) -> Tensor:
-        q, k, v = attention.rotate(attention.input(y)).chunk(3, dim=-1)
-        output: Tensor = attention.output(attend(attention, q, k, v, lengths, attention.beta))
+        if attention.hard:
+            context = attention.merge_heads(attend_to_one(*attention.project_self(y), lengths))
+        elif attention.rotation is not None:
+            # Heads apart: side by side, ONNX Runtime takes the width of what was joined after rotation for 0.
+            q, k, v = attention.project_self(y)
+            context = attention.merge_heads(attend(q, k, v, lengths, attention.n_heads, attention.beta))
+        else:
+            q, k, v = attention.input(y).chunk(3, dim=-1)
+            context = attend(q, k, v, lengths, attention.n_heads, attention.beta)
+        output: Tensor = attention.output(context)
         return output
 
     x = layer.add_norm_self(x, attend_to_itself)
@@ -173,13 +180,19 @@ def decode_layer(
     def attend_to_target(y: Tensor) -> Tensor:
         nonlocal key, value
         qkv = layer.self_attention.rotate(project(y), rows.positions_of_tokens)
-        context, key, value = attend_to_past(layer.self_attention, qkv, key, value, rows)
+        if layer.self_attention.hard:
+            context, key, value = attend_to_one_of_past(qkv, key, value, rows.positions)
+        else:
+            context, key, value = attend_to_past(qkv, key, value, rows.positions, rows.total_length, H)
         output: Tensor = layer.self_attention.output(context)
         return output
 
     def attend_to_source(y: Tensor) -> Tensor:
         queries = query(y).view(-1, H, D)[rows.of_sources].transpose(1, 2)  # (N, H, W, D)
-        context = attend(layer.cross_attention, queries, memory_key, memory_value, rows.source_lengths, scale=1.0)
+        if layer.cross_attention.hard:
+            context = attend_to_one(queries, memory_key, memory_value, rows.source_lengths)
+        else:
+            context = attend(queries, memory_key, memory_value, rows.source_lengths, H, scale=1.0)
         places = context.transpose(1, 2).reshape(-1, 1, E)  # (N * W, 1, E)
         output: Tensor = layer.cross_attention.output(places[rows.places])
         return output
@@ -187,24 +200,6 @@ def decode_layer(
     x = layer.add_norm_self(x, attend_to_target)
     x = layer.add_norm_cross(x, attend_to_source)
     return layer.add_norm_feed_forward(x, layer.feed_forward), key, value
-
-
-def attend(
-    attention: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, scale: float | None
-) -> Tensor:
-    """Attention of the sublayer's kind; see `onnx_attention.attend`."""
-    if attention.hard:
-        return attend_to_one(query, key, value, n_keys, attention.n_heads)
-    return onnx_attention.attend(query, key, value, n_keys, attention.n_heads, scale)
-
-
-def attend_to_past(
-    attention: MultiHeadAttention, qkv: Tensor, key: Tensor, value: Tensor, rows: Rows
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Self-attention of one more token per row, of the sublayer's kind; see `onnx_attention.attend_to_past`."""
-    if attention.hard:
-        return attend_to_one_of_past(qkv, key, value, rows.positions, attention.n_heads)
-    return onnx_attention.attend_to_past(qkv, key, value, rows.positions, rows.total_length, attention.n_heads)
 
 
 def decoder_layers(decoder: Decoder) -> list[DecoderLayer]:

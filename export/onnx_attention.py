@@ -64,9 +64,15 @@ def attend_to_past(
     Returns:
         The context (R, 1, E), and both caches.
 
-    Source: ONNX Runtime's operator `GroupQueryAttention` (Ainslie et al. 2023), here with as many groups as heads.
+    Source: ONNX Runtime's operator `GroupQueryAttention` (Ainslie et al. 2023), here with as many groups as heads. It
+    wants a head_dim that is a multiple of 8; for others, `TensorScatter` and `Attention`, which read the whole cache.
     """
     R, _, width = qkv.shape
+    if key.shape[-1] % 8 != 0:
+        query, *key_and_value = (x.view(R, n_heads, 1, -1) for x in qkv.chunk(3, dim=-1))
+        key, value = (write_to_cache(*pair, positions) for pair in zip((key, value), key_and_value, strict=True))
+        context = attend(query, key, value, positions.long() + 1, n_heads, scale=1.0)
+        return context.view(R, 1, -1), key, value
     context, new_key, new_value = torch.onnx.ops.symbolic_multi_out(
         "com.microsoft::GroupQueryAttention",
         (qkv, None, None, key, value, positions, total_length),

@@ -39,7 +39,7 @@ class LayerConfig(_Strict):
     activation: Activation = "relu"
     attention: Literal["soft", "hard"] = "soft"
     beta: PositiveFloat | None = None
-    """Inverse temperature of soft attention; None is 1 / sqrt(head_dim)."""
+    """Inverse temperature of soft attention, and of the gradient of hard attention; None is 1 / sqrt(head_dim)."""
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:

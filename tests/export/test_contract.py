@@ -58,7 +58,7 @@ def test_another_format_version_is_refused(artifact: MakeArtifact, tmp_path: Pat
         read_artifact(touched)
 
 
-@pytest.mark.parametrize("kind", ["translation", "translation_post_norm"])
+@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "translation_rotary", "translation_hard"])
 @pytest.mark.parametrize("padded", [False, True])
 @torch.inference_mode()
 def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(

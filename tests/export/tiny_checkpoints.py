@@ -13,7 +13,14 @@ from model.checkpoint import build_model, save_checkpoint
 from model.config import Config
 from model.tokenizer import EOS_ID, train_tokenizer
 
-Kind = Literal["translation", "translation_post_norm", "mean_classifier", "max_classifier"]
+Kind = Literal[
+    "translation",
+    "translation_post_norm",
+    "translation_rotary",
+    "translation_hard",
+    "mean_classifier",
+    "max_classifier",
+]
 
 LAYERS: dict[str, Any] = {
     "vocab_size": 300,
@@ -28,6 +35,9 @@ CLASSIFICATION = LAYERS | {"task": "classification", "labels": ["bad", "good", "
 MODELS: dict[Kind, dict[str, Any]] = {
     "translation": TRANSLATION | {"norm": "pre"},
     "translation_post_norm": TRANSLATION | {"norm": "post"},
+    "translation_rotary": TRANSLATION
+    | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
+    "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
     "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_grams": {"buckets": 61, "longest": 3}},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
 }
@@ -38,7 +48,12 @@ MakeArtifact = Callable[[Kind, Precision], Path]
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
-    """A checkpoint with random weights."""
+    """A checkpoint of a kind of model with random weights."""
+    write_model(directory, kind, MODELS[kind])
+
+
+def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 5) -> None:
+    """A checkpoint of any model with random weights, of which that of </s> is `eos` times as large."""
     training = {
         "batch_tokens": 1,
         "max_steps": 1,
@@ -49,21 +64,21 @@ def write_checkpoint(directory: Path, kind: Kind) -> None:
     }
     config = Config.model_validate(
         {
-            "name": kind,
+            "name": name,
             "description": "random weights",
-            "model": MODELS[kind],
+            "model": model,
             "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
             "training": training,
-            "n_gram_training": training if "n_grams" in MODELS[kind] else None,
+            "n_gram_training": training if "n_grams" in model else None,
         }
     )
-    model = build_model(config)
-    randomize(model)
-    tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=kind.startswith("translation"))
-    save_checkpoint(directory, config, model.state_dict(), tokenizer)
+    built = build_model(config)
+    randomize(built, eos)
+    tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
+    save_checkpoint(directory, config, built.state_dict(), tokenizer)
 
 
-def randomize(model: nn.Module) -> None:
+def randomize(model: nn.Module, eos: float = 5) -> None:
     """Weights with which greedy search wanders through the vocabulary and ends where it likes.
 
     PyTorch's own make a tied decoder repeat its last token for ever, and leave all layer normalizations equal.
@@ -73,4 +88,4 @@ def randomize(model: nn.Module) -> None:
         scale = 1.0 if "norm" in name else 0.2 if "tokens" in name else 0.25
         parameter.data = torch.randn(parameter.shape, generator=random) * (0.05 if name.endswith("bias") else scale)
         if name.endswith("tokens.weight"):
-            parameter.data[EOS_ID] *= 5
+            parameter.data[EOS_ID] *= eos

@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from model.attention import MultiHeadAttention
-from model.positions import sinusoidal_encoding
 from model.search import greedy_search, greedy_search_uncached
 from model.transformer import Transformer, TransformerClassifier, padding_mask
 
@@ -84,12 +83,6 @@ def test_padding_never_wins_a_max(classifier: TransformerClassifier) -> None:
         classifier.output.bias.fill_(-100.0)  # Every real logit is far below the zeros of padding.
     logits, _ = classifier(torch.randint(4, 50, (2, 6)), torch.tensor([6, 3]))
     assert torch.all(logits < -50)
-
-
-def test_sinusoidal_encoding_begins_with_sin_0_and_cos_0_and_turns_by_one_radian() -> None:
-    table = sinusoidal_encoding(4, 6)
-    torch.testing.assert_close(table[0], torch.tensor([0.0, 1.0] * 3))
-    torch.testing.assert_close(table[:, 0], torch.arange(4).float().sin())
 
 
 def test_the_encoder_tells_order(transformer: Transformer) -> None:
