@@ -49,6 +49,8 @@ class TranslationCase(_Strict):
     """
 
     text: Text
+    right: Text
+    """A translation that passes."""
     must: tuple[Pattern, ...] = ()
     never: tuple[Pattern, ...] = ()
     keep: tuple[Text, ...] = ()
@@ -58,7 +60,7 @@ class TranslationCase(_Strict):
     """Least and most words, as multiples of the source's."""
 
     @model_validator(mode="after")
-    def _checks_something(self) -> "TranslationCase":
+    def _can_be_passed_and_failed(self) -> "TranslationCase":
         if not (self.must or self.keep):
             raise ValueError(f"{self.text!r} has neither must nor keep: nearly anything would pass")
         return self
@@ -87,6 +89,13 @@ class TranslationSuite(_Strict):
     """Words of the source language that are none of the target language."""
     cases: dict[str, tuple[TranslationCase, ...]] = Field(min_length=1)
     """By category."""
+
+    @model_validator(mode="after")
+    def _right_translations_pass(self) -> "TranslationSuite":
+        for case in (case for cases in self.cases.values() for case in cases):
+            if problems := case.problems(case.right, self.never):
+                raise ValueError(f"{case.right!r} does not pass its own case: {'; '.join(problems)}")
+        return self
 
 
 class LabelCase(_Strict):

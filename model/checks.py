@@ -18,6 +18,8 @@ CAPITALS = 0.8
 
 REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,1})(?:\W+\2\b){2,}")
 """Three words or more twice in a row, one or two words three times."""
+REPEATING = re.compile(r"\b(\w+(?:\W+\w+){0,11})\W+\1\b")
+"""A source that does so may be translated by what does."""
 REPEATED_PIECE = re.compile(r"(\w{2,8})\1{2,}")
 """A piece of a word three times in a row: what a model writes that is caught in one."""
 
@@ -54,9 +56,10 @@ def is_copy(output: str, source: str) -> bool:
 
 def goes_round(output: str, source: str) -> str | None:
     """What is repeated in the output, where nothing is in the source."""
-    for pattern in (REPEATED_WORDS, REPEATED_PIECE):
-        match = pattern.search(output.casefold())
-        if match and not pattern.search(source.casefold()):
+    output, source = output.casefold(), source.casefold()
+    for pattern, allowed in ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE)):
+        match = pattern.search(output)
+        if match and not allowed.search(source):
             return match.group()
     return None
 
