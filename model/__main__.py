@@ -61,15 +61,16 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     console.print(table)
     for metric, signature in results[0].signatures.items():
         console.print(f"{metric}: {signature}")
-    cases = _run_cases(loaded)
+    case_results = _run_cases(loaded)
     scores = {result.name: result.scores for result in results}
-    if cases:
-        console.print(_pass_table(cases))
-        scores["cases"] = pass_rates(cases)
+    if case_results:
+        console.print(_pass_table(case_results))
+        scores["cases"] = pass_rates(case_results)
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
     training = json.loads((checkpoint / TRAINING).read_text(encoding="utf-8"))
-    (checkpoint / CARD).write_text(model_card(loaded.config, training, results, n_parameters, cases), encoding="utf-8")
+    card = model_card(loaded.config, training, results, n_parameters, case_results)
+    (checkpoint / CARD).write_text(card, encoding="utf-8")
 
 
 @app.command()
@@ -78,13 +79,11 @@ def cases(checkpoint: CheckpointDir) -> None:
     results = _run_cases(load_checkpoint(checkpoint))
     if not results:
         raise SuiteError(f"there is no suite for {checkpoint}")
-    table = Table("category", "text", "answer", "expected", show_lines=True)
+    table = Table("category", "text", "answer", "a right one", "lacks", show_lines=True)
     for result in results:
         if result.problems:
-            table.add_row(
-                *(escape(cell) for cell in (result.category, result.text, result.output)),
-                escape("\n".join(result.problems)),
-            )
+            cells = (result.category, result.text, result.output, result.right, "\n".join(result.problems))
+            table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
     console.print(_pass_table(results))
 

@@ -139,8 +139,7 @@ def _limits(config: Config) -> str:
         text = (
             "Two labels only: a neutral text is called one or the other. Trained on film reviews; on other kinds of "
             "text, and on single sentences, expect the lower figures above. Irony, comparisons with other films and "
-            "plot summaries of sad films mislead it. English only. The score is a softmax, not a calibrated "
-            "probability."
+            "plot summaries of sad films mislead it. English only."
         )
     else:
         text = (
@@ -159,8 +158,8 @@ def _cases(results: Sequence[CaseResult]) -> str:
         [
             "## What it is bad at",
             "",
-            "Cases that small models fail, each with a check that any good answer passes (`model/suites/`). A dozen in a "
-            "category tell where a model fails, not how often it does in a text of yours.",
+            "Cases that small models fail, each with a check that any good answer passes (`model/suites/`). "
+            "A dozen in a category tell where a model fails, not how often it does in a text of yours.",
             "",
             "| category | cases | passed, % |",
             "|---|---:|---:|",
@@ -174,16 +173,14 @@ def _failures(results: Sequence[CaseResult]) -> str:
     lines = []
     for category in dict.fromkeys(result.category for result in results):
         failed = [result for result in results if result.category == category and result.problems]
-        for failure in failed[:FAILURES_SHOWN]:
-            cells = (_words(category), failure.text, failure.output, "; ".join(failure.problems))
-            lines.append(_row(*cells))
+        lines += [_row(_words(category), case.text, case.output, case.right) for case in failed[:FAILURES_SHOWN]]
     if not lines:
         return "All of them passed."
     return "\n".join(
         [
-            f"What failed, at most {FAILURES_SHOWN} of a category; what was expected is in words or a regular expression:",
+            f"The first {FAILURES_SHOWN} failures of each category; `python -m model cases` shows all of them.",
             "",
-            "| category | text | answer | expected |",
+            "| category | text | answer | a right one |",
             "|---|---|---|---|",
             *lines,
         ]

@@ -22,7 +22,7 @@ SUITES = Path(__file__).parent / "suites"
 
 
 class SuiteError(ValueError):
-    """A suite is missing, is not YAML, or holds a case that checks nothing or cannot be checked."""
+    """A suite is missing, is not YAML, or holds a case that checks nothing or that its own right answer fails."""
 
 
 class _Strict(BaseModel):
@@ -60,7 +60,7 @@ class TranslationCase(_Strict):
     """Least and most words, as multiples of the source's."""
 
     @model_validator(mode="after")
-    def _can_be_passed_and_failed(self) -> "TranslationCase":
+    def _can_be_failed(self) -> "TranslationCase":
         if not (self.must or self.keep):
             raise ValueError(f"{self.text!r} has neither must nor keep: nearly anything would pass")
         return self
@@ -124,6 +124,8 @@ class CaseResult:
     text: str
     output: str
     """The translation or the label."""
+    right: str
+    """One that passes."""
     problems: list[str]
     """What the output lacks; empty where it passed."""
 
@@ -173,13 +175,13 @@ def run_suite(checkpoint: Checkpoint, suite: Suite) -> list[CaseResult]:
         labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
         scores = classify(checkpoint, [case.text for _, case in labelled])
         return [
-            CaseResult(category, case.text, label, [] if label == case.label else [case.label])
+            CaseResult(category, case.text, label, case.label, [] if label == case.label else [case.label])
             for (category, case), label in zip(labelled, (max(s, key=s.__getitem__) for s in scores), strict=True)
         ]
     translated = [(category, case) for category, cases in suite.cases.items() for case in cases]
     outputs = [output for output, _ in translate(checkpoint, [case.text for _, case in translated])]
     return [
-        CaseResult(category, case.text, output, case.problems(output, suite.never))
+        CaseResult(category, case.text, output, case.right, case.problems(output, suite.never))
         for (category, case), output in zip(translated, outputs, strict=True)
     ]
 
