@@ -24,8 +24,13 @@ CALIBRATION = (
 REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
+    "other_numbers": ", with other numbers, times and dates",
     "upper_case": ", in capitals",
+    "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",
+    "joined": ", several in one",
+    "single_words": ": words that it pairs",
+    "lists": ": lists of words that it pairs",
 }
 
 

@@ -69,9 +69,9 @@ def test_a_sentence_in_capitals_is_one_in_the_other_language(
     asked = {"text": text, "target": target, "alignment": True}
     [translation] = server.post("/translate", json=asked).raise_for_status().json()["translations"]
     assert [word for word in words if word not in re.findall(r"\w+", translation["text"])] == []
-    for pair in translation["alignment"]["words"]:
-        assert pair["source"]["text"] == text[slice(*pair["source"]["span"])]
-        assert pair["target"]["text"] == translation["text"][slice(*pair["target"]["span"])]
+    for side, whole in (("source", text), ("target", translation["text"])):
+        for word in translation["alignment"]["words"][side]:
+            assert word["token"] == whole[word["start"] : word["end"]]
 
 
 @pytest.mark.parametrize(
