@@ -71,7 +71,7 @@ def test_a_sentence_in_capitals_is_one_in_the_other_language(
     assert [word for word in words if word not in re.findall(r"\w+", translation["text"])] == []
     for side, whole in (("source", text), ("target", translation["text"])):
         for word in translation["alignment"]["words"][side]:
-            assert word["token"] == whole[word["start"] : word["end"]]
+            assert word["token"] == whole[slice(*word["span"])]
 
 
 @pytest.mark.parametrize(
