@@ -164,8 +164,8 @@ def _cases(results: Sequence[CaseResult]) -> str:
             "## What it is bad at",
             "",
             "Cases that small models fail, each with a check that any good answer passes (`model/suites/`). "
-            "A dozen in a category tell where a model fails, not how often it does in a text of yours. The model itself is "
-            "asked: `attend`'s service reads a sentence in capitals as one in small letters, and keeps URLs.",
+            "A dozen in a category tell where a model fails, not how often it does in a text of yours. The model "
+            "itself is asked: the service reads a sentence in capitals as one in small letters, and keeps URLs.",
             "",
             "| category | cases | passed, % |",
             "|---|---:|---:|",
