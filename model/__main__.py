@@ -1,4 +1,4 @@
-"""`python -m model train | evaluate | align | translate | classify | generate`."""
+"""`python -m model train | evaluate | cases | align | translate | classify | generate`."""
 
 import json
 import sys
@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from model.alignment import compare_heads
 from model.card import model_card
-from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, CheckpointError, load_checkpoint
+from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, Checkpoint, CheckpointError, load_checkpoint
 from model.config import ConfigError, load_config
 from model.data import DataError
 from model.evaluation import classify as classify_texts
@@ -52,7 +54,7 @@ def train(
 
 @app.command()
 def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
-    """Score a checkpoint on its test sets; write evaluation.json and the model card beside it."""
+    """Score a checkpoint on its test sets and its failure cases; write evaluation.json and the model card beside it."""
     loaded = load_checkpoint(checkpoint)
     results = evaluate_checkpoint(loaded, loaded.config.data.test, data)
     table = Table("test set", "rows", *results[0].scores)
@@ -61,11 +63,43 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     console.print(table)
     for metric, signature in results[0].signatures.items():
         console.print(f"{metric}: {signature}")
+    case_results = _run_cases(loaded)
     scores = {result.name: result.scores for result in results}
+    if case_results:
+        console.print(_pass_table(case_results))
+        scores["cases"] = pass_rates(case_results)
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
     training = json.loads((checkpoint / TRAINING).read_text(encoding="utf-8"))
-    (checkpoint / CARD).write_text(model_card(loaded.config, training, results, n_parameters), encoding="utf-8")
+    card = model_card(loaded.config, training, results, n_parameters, case_results)
+    (checkpoint / CARD).write_text(card, encoding="utf-8")
+
+
+@app.command()
+def cases(checkpoint: CheckpointDir) -> None:
+    """Show which failure cases a checkpoint does not pass: those of its direction or of its labels (model/suites)."""
+    results = _run_cases(load_checkpoint(checkpoint))
+    if not results:
+        raise SuiteError(f"there is no suite for {checkpoint}")
+    table = Table("category", "text", "answer", "a right one", "lacks", show_lines=True)
+    for result in results:
+        if result.problems:
+            cells = (result.category, result.text, result.output, result.right, "\n".join(result.problems))
+            table.add_row(*(escape(cell) for cell in cells))
+    console.print(table)
+    console.print(_pass_table(results))
+
+
+def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:
+    suite = suite_for(checkpoint.config.model)
+    return run_suite(checkpoint, suite) if suite else []
+
+
+def _pass_table(results: list[CaseResult]) -> Table:
+    table = Table("category", "cases", "passed, %")
+    for category, (passed, n) in pass_counts(results).items():
+        table.add_row(category, str(n), f"{100 * passed / n:.1f}")
+    return table
 
 
 @app.command()
@@ -122,7 +156,7 @@ def main() -> None:
     """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
     try:
         app()
-    except (AlignmentError, CheckpointError, ConfigError, DataError, GenerationError) as error:
+    except (AlignmentError, CheckpointError, ConfigError, DataError, GenerationError, SuiteError) as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False)
         sys.exit(1)
 

@@ -1,29 +1,71 @@
 """The model card, written from what a checkpoint is made of and what evaluation measured."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from model.config import ClassifierConfig, Config, DataSource, LanguageModelConfig, ModelConfig, RecurrentConfig
-from model.evaluation import TestResult
+from model.cases import CaseResult, pass_counts
+from model.config import (
+    ClassifierConfig,
+    Config,
+    DataSource,
+    LanguageModelConfig,
+    ModelConfig,
+    RecurrentConfig,
+)
+from model.evaluation import TestResult, worst_sentences
 
 N_EXAMPLES = 5
+WORST_AMONG = 1000
+"""Rows of a test set among which the worst are looked for."""
+FAILURES_SHOWN = 3
+"""Of each category of cases."""
+LONGEST_SHOWN = 240
+"""Characters of a text in a table."""
+
+CALIBRATION = (
+    "The calibration error says how far the score can be taken for a probability: texts are put into 15 bins of equal "
+    "width by the score of the label they were given, and it is the mean difference between the score and the share of "
+    "right labels in a bin (Guo et al. 2017, expected calibration error). At 0, nine of ten answers with score 0.9 are "
+    "right. The negative log-likelihood is in nats; always saying that both labels are as likely has 0.693."
+)
 
 REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
+    "other_numbers": ", with other numbers, times and dates",
     "upper_case": ", in capitals",
+    "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",
+    "joined": ", several in one",
+    "single_words": ": words that it pairs",
+    "lists": ": lists of words that it pairs",
 }
 
 
-def model_card(config: Config, training: dict[str, float], results: Sequence[TestResult], n_parameters: int) -> str:
-    """Markdown: use, scores with their signatures, data with licences, training, limits, examples."""
+def model_card(
+    config: Config,
+    training: dict[str, float],
+    results: Sequence[TestResult],
+    n_parameters: int,
+    cases: Sequence[CaseResult] = (),
+) -> str:
+    """Markdown: use, scores with their signatures, data with licences, training, limits, failures, examples.
+
+    Args:
+        cases: results of the suite that fits the model, if there is one.
+    """
     sections = [
         _header(config, n_parameters),
         _scores(config, results),
         _data(config),
         _training(config, training),
         _limits(config),
-        *(_examples(config, result) for result in results[:1]),
+        *([_cases(cases), _failures(cases)] if cases else []),
+        *(_worst(config, result) for result in results[:1]),
+        *(
+            _examples(result)
+            for result in results[:1]
+            if not isinstance(config.model, ClassifierConfig | LanguageModelConfig)
+        ),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -57,8 +99,16 @@ def _layers(model: ModelConfig) -> str:
 def _scores(config: Config, results: Sequence[TestResult]) -> str:
     lines = ["## Scores", ""]
     if isinstance(config.model, ClassifierConfig):
-        lines += ["| test set | texts | accuracy, % |", "|---|---:|---:|"]
-        lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['accuracy']:.2f} |" for r in results]
+        lines += [
+            "| test set | texts | accuracy, % | calibration error, % | negative log-likelihood |",
+            "|---|---:|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {r.name} | {len(r.rows):,} | {r.scores['accuracy']:.2f} | {r.scores['calibration_error']:.2f} "
+            f"| {r.scores['negative_log_likelihood']:.3f} |"
+            for r in results
+        ]
+        lines += ["", CALIBRATION]
     elif isinstance(config.model, LanguageModelConfig):
         lines += [
             f"Of texts read in windows of {config.data.max_tokens} tokens, each of which begins without a past. Bits "
@@ -72,7 +122,12 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
             for r in results
         ]
     else:
-        lines += ["Greedy search.", "", "| test set | sentences | BLEU | chrF |", "|---|---:|---:|---:|"]
+        lines += [
+            "Scored with greedy search (a beam of 1).",
+            "",
+            "| test set | sentences | BLEU | chrF |",
+            "|---|---:|---:|---:|",
+        ]
         lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['bleu']:.1f} | {r.scores['chrf']:.1f} |" for r in results]
         lines += ["", *(f"sacrebleu {metric}: `{text}`  " for metric, text in results[0].signatures.items())]
     lines += ["", f"Made by `python -m model evaluate checkpoints/{config.name} --data DATA`."]
@@ -124,8 +179,7 @@ def _limits(config: Config) -> str:
         text = (
             "Two labels only: a neutral text is called one or the other. Trained on film reviews; on other kinds of "
             "text, and on single sentences, expect the lower figures above. Irony, comparisons with other films and "
-            "plot summaries of sad films mislead it. English only. The score is a softmax, not a calibrated "
-            "probability."
+            "plot summaries of sad films mislead it. English only."
         )
     elif isinstance(config.model, LanguageModelConfig):
         text = (
@@ -143,21 +197,82 @@ def _limits(config: Config) -> str:
     return f"## Limits\n\n{text}"
 
 
-def _examples(config: Config, result: TestResult) -> str:
+def _cases(results: Sequence[CaseResult]) -> str:
+    counts = pass_counts(results)
+    rows = [f"| {_words(name)} | {n} | {100 * passed / n:.0f} |" for name, (passed, n) in counts.items()]
+    return "\n".join(
+        [
+            "## What it is bad at",
+            "",
+            "Cases that small models fail, each with a check that any good answer passes (`model/suites/`). "
+            "A dozen in a category tell where a model fails, not how often it does in a text of yours. The model "
+            "itself is asked: the service reads a sentence in capitals as one in small letters, and keeps URLs.",
+            "",
+            "| category | cases | passed, % |",
+            "|---|---:|---:|",
+            *rows,
+        ]
+    )
+
+
+def _failures(results: Sequence[CaseResult]) -> str:
+    """The first failed cases of each category."""
+    lines = []
+    for category in dict.fromkeys(result.category for result in results):
+        failed = [result for result in results if result.category == category and result.problems]
+        lines += [_row(_words(category), case.text, case.output, case.right) for case in failed[:FAILURES_SHOWN]]
+    if not lines:
+        return "All of them passed."
+    return "\n".join(
+        [
+            f"The first {FAILURES_SHOWN} failures of each category; `python -m model cases` shows all of them.",
+            "",
+            "| category | text | answer | a right one |",
+            "|---|---|---|---|",
+            *lines,
+        ]
+    )
+
+
+def _worst(config: Config, result: TestResult) -> str:
+    """Errors on a test set: the lowest chrF of a translator, the first wrong labels of a classifier."""
     if isinstance(config.model, LanguageModelConfig):
         return f'## Use\n\n`python -m model generate checkpoints/{config.name} "The film" --temperature 0.8 --top-k 40`'
     if isinstance(config.model, ClassifierConfig):
         wrong = [(row, output) for row, output in zip(result.rows, result.outputs, strict=True) if row.left != output]
         lines = [f"- {row.left}, called {output}: {row.right[:200]} ..." for row, output in wrong[:N_EXAMPLES]]
         return "\n".join([f"## Errors: the first of {result.name}", "", *lines])
-    pairs = list(zip(result.rows, result.outputs, strict=True))[:N_EXAMPLES]
-    lines = [f"| {row.left} | {output} | {row.right} |" for row, output in pairs]
+    worst = worst_sentences(result, N_EXAMPLES, WORST_AMONG)
     return "\n".join(
         [
-            f"## Examples: the first of {result.name}",
+            f"## Errors: the worst of the first {min(len(result.rows), WORST_AMONG):,} of {result.name}",
             "",
-            "| source | translation | reference |",
-            "|---|---|---|",
-            *lines,
+            "By sentence chrF, which also punishes a right translation in other words.",
+            "",
+            *_pairs(result, worst),
         ]
     )
+
+
+def _examples(result: TestResult) -> str:
+    rows = range(min(N_EXAMPLES, len(result.rows)))
+    return "\n".join([f"## Examples: the first of {result.name}", "", *_pairs(result, rows)])
+
+
+def _pairs(result: TestResult, indices: Iterable[int]) -> list[str]:
+    rows = [_row(result.rows[i].left, result.outputs[i], result.rows[i].right) for i in indices]
+    return ["| source | translation | reference |", "|---|---|---|", *rows]
+
+
+def _words(category: str) -> str:
+    return category.replace("_", " ")
+
+
+def _row(*cells: str) -> str:
+    """A row of a table, whatever its cells hold."""
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _cell(text: str) -> str:
+    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."
+    return shown.replace("|", "\\|").replace("\n", " ")

@@ -134,7 +134,16 @@ ModelConfig = Annotated[
 ]
 
 
-Rewrite = Literal["other_names", "upper_case", "no_final_punctuation"]
+Rewrite = Literal[
+    "other_names",
+    "other_numbers",
+    "upper_case",
+    "no_capitals",
+    "no_final_punctuation",
+    "joined",
+    "single_words",
+    "lists",
+]
 
 
 class HubSource(_Strict):

@@ -1,4 +1,4 @@
-"""Scores of a checkpoint on its test sets: BLEU and chrF (sacrebleu, with signatures), accuracy, or perplexity."""
+"""Scores of a checkpoint on its test sets: BLEU and chrF, accuracy and calibration, or perplexity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from model.config import ClassifierConfig, DataSource
 from model.data import Row, load_rows
 from model.language_model import LanguageModel
 from model.perplexity import measure
+from model.reliability import calibration_error, negative_log_likelihood
 from model.search import Hypothesis, greedy_search
 from model.transformer import TransformerClassifier
 from model.translator import TranslationModel
@@ -78,12 +79,39 @@ def score_translations(outputs: list[str], references: list[str]) -> tuple[dict[
     return scores, {"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())}
 
 
+def worst_sentences(result: TestResult, n: int, among: int) -> list[int]:
+    """Which of the first rows have the lowest sentence chrF against their references, lowest first."""
+    chrf = CHRF()
+    pairs = zip(result.outputs[:among], (row.right for row in result.rows), strict=False)
+    scores = [chrf.sentence_score(output, [reference]).score for output, reference in pairs]
+    return sorted(range(len(scores)), key=scores.__getitem__)[:n]
+
+
 def _evaluate_classification(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
-    outputs = [max(scores, key=scores.__getitem__) for scores in classify(checkpoint, [row.right for row in rows])]
-    return TestResult(name, {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}, outputs, rows)
+    probabilities = classify(checkpoint, [row.right for row in rows])
+    outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
+    return TestResult(name, score_labels(probabilities, [row.left for row in rows]), {}, outputs, rows)
 
 
-def accuracy(outputs: list[str], labels: list[str]) -> float:
+def score_labels(probabilities: Sequence[dict[str, float]], labels: Sequence[str]) -> dict[str, float]:
+    """Accuracy and expected calibration error in percent, negative log-likelihood in nats.
+
+    Args:
+        probabilities: of each label, for each text.
+        labels: the right ones.
+    """
+    outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
+    predicted = np.array([scores[output] for scores, output in zip(probabilities, outputs, strict=True)])
+    right = np.array([scores[label] for scores, label in zip(probabilities, labels, strict=True)])
+    correct = np.array([output == label for output, label in zip(outputs, labels, strict=True)])
+    return {
+        "accuracy": accuracy(outputs, labels),
+        "calibration_error": round(100 * calibration_error(predicted, correct), 2),
+        "negative_log_likelihood": round(negative_log_likelihood(right), 4),
+    }
+
+
+def accuracy(outputs: Sequence[str], labels: Sequence[str]) -> float:
     """Share of outputs that are the label, in percent."""
     correct = sum(output == label for output, label in zip(outputs, labels, strict=True))
     return round(100 * correct / len(labels), 2)

@@ -1,4 +1,4 @@
-"""Rows as users also write them: other names and numbers, capitals, no full stop at the end.
+"""Rows as users also write them: other names and numbers, capitals or none, no full stop, long ones, single words.
 
 A small corpus has few names (in Tatoeba nearly all are Tom and Mary), so a model learns these words and not to copy.
 """
@@ -10,12 +10,16 @@ import numpy as np
 
 from model.config import Rewrite
 from model.data import Row
+from model.word_pairs import word_pairs
 
 VARIANTS = 4
 """Rows that `other_names` makes of one, each with names of its own."""
 
 NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
 NUMBER = re.compile(r"\d{2,}")
+DIGITS = re.compile(r"\d+")
+MOST_JOINED = 4
+LONGEST_LIST = 8
 FINAL_PUNCTUATION = re.compile(r"\s*[.!?…]+\s*$")
 VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
 ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
@@ -27,6 +31,16 @@ def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator
     """The rows to which a rewriting applies, rewritten on both sides alike."""
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
+    if rewrite == "other_numbers":
+        return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
+    if rewrite == "joined":
+        return list(_joined(rows, random))
+    if rewrite == "single_words":
+        return word_pairs(rows)
+    if rewrite == "lists":
+        return _lists(word_pairs(rows), len(rows), random)
+    if rewrite == "no_capitals":
+        return [Row(row.left.lower(), row.right) for row in rows if row.left != row.left.lower()]
     if rewrite == "upper_case":
         return [Row(row.left.upper(), row.right.upper()) for row in rows]
     stripped = (Row(*(FINAL_PUNCTUATION.sub("", text) for text in row)) for row in rows)
@@ -58,3 +72,48 @@ def _number(like: str, random: np.random.Generator) -> str:
     """As many digits, the first of them not zero."""
     first, *rest = random.integers(0, 10, len(like))
     return "".join(map(str, [max(first, 1), *rest]))
+
+
+def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
+    """Rows with the same runs of digits in the same order, however they are written (17:45 and 17 h 45, 3,600 and
+    3 600), which become others."""
+    for row in rows:
+        runs = DIGITS.findall(row.left)
+        if runs and runs == DIGITS.findall(row.right):
+            others = [_like(run, random) for run in runs]
+            yield Row(*(_replaced(text, others) for text in row))
+
+
+def _like(run: str, random: np.random.Generator) -> str:
+    """As many digits, and an hour, a day or a minute where it may be one."""
+    if len(run) > 2 or (len(run) == 2 and run > "59"):
+        return _number(run, random)
+    bounds = (
+        (2, 10)
+        if len(run) == 1
+        else next((least, beyond) for least, beyond in ((0, 24), (24, 32), (32, 60)) if int(run) < beyond)
+    )
+    return f"{random.integers(*bounds):0{len(run)}}"
+
+
+def _replaced(text: str, runs: Sequence[str]) -> str:
+    remaining = iter(runs)
+    return DIGITS.sub(lambda _: next(remaining), text)
+
+
+def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
+    """Two to four rows in one: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
+    order = random.permutation(len(rows)).tolist()
+    while len(order) >= 2:
+        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MOST_JOINED + 1))))]
+        yield Row(" ".join(part.left for part in parts), " ".join(part.right for part in parts))
+
+
+def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:
+    """So many enumerations of three words or more."""
+    if not pairs:
+        return []
+    drawn = (random.choice(len(pairs), random.integers(3, LONGEST_LIST + 1)) for _ in range(n))
+    return [
+        Row(", ".join(pairs[i].left for i in indices), ", ".join(pairs[i].right for i in indices)) for indices in drawn
+    ]

@@ -7,6 +7,7 @@ import numpy as np
 from service.alignment import AlignedSentence, View, aligned, word_weights, words, words_of
 from service.artifact import Direction
 from service.attention import Seen, Selection, prefix_of
+from service.casing import in_capitals
 from service.decoding import FinishReason, Hypothesis, Search
 from service.markup.document import Document
 from service.markup.placeholders import Protected
@@ -26,6 +27,8 @@ class Piece:
     span: Span
     """In the protected text of its passage."""
     sequence: Sequence[Search]
+    capitals: bool = False
+    """Whether the sentence is in capitals, and the sequence in small letters."""
     seen: Sequence[Seen] | None = None
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
@@ -110,7 +113,10 @@ class Composer:
 
     def _joined(self, passage: Passage, rank: int, direction: Direction) -> tuple[str, list[Span]]:
         """The passage as the model translates it, and where the translation of each piece is."""
-        targets = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
+        decoded = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
+        targets = [
+            in_capitals(text) if piece.capitals else text for piece, text in zip(passage.pieces, decoded, strict=True)
+        ]
         sources = [piece.span for piece in passage.pieces]
         return join(passage.protected.text, sources, targets, direction.source, direction.target)
 

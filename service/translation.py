@@ -5,6 +5,7 @@ from typing import Literal
 
 from service.artifact import Direction, Manifest
 from service.attention import Seen, Selection, refuse_beyond
+from service.casing import in_small_letters
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
@@ -132,9 +133,14 @@ class Translator:
         text = protected.text
         whole = stripped(text, Span(0, len(text)))
         spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
+        read = in_small_letters(text, spans, direction.source)
         pieces = [
-            Piece(span, Sequence(source_ids, options.search(), slots=options.beam_size))
-            for span, source_ids in self._within_limit(text, spans if protected.translatable else [])
+            Piece(
+                span,
+                Sequence(source_ids, options.search(), slots=options.beam_size),
+                capitals=span.of(read) != span.of(text),
+            )
+            for span, source_ids in self._within_limit(read, spans if protected.translatable else [])
             if source_ids != [self.manifest.special_tokens.eos]  # nothing to translate: the text keeps it as it is
         ]
         return Passage(protected, pieces)

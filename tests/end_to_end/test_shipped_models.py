@@ -57,6 +57,24 @@ def test_the_other_direction(server: httpx.Client, text: str, words: list[str]) 
 
 
 @pytest.mark.parametrize(
+    ("text", "target", "words"),
+    [
+        ("WHERE IS THE STATION? It is there.", "fr", ["OÙ", "GARE"]),
+        ("LES ENFANTS JOUENT DANS LE JARDIN.", "en", ["CHILDREN", "GARDEN"]),
+    ],
+)
+def test_a_sentence_in_capitals_is_one_in_the_other_language(
+    server: httpx.Client, text: str, target: str, words: list[str]
+) -> None:
+    asked = {"text": text, "target": target, "alignment": True}
+    [translation] = server.post("/translate", json=asked).raise_for_status().json()["translations"]
+    assert [word for word in words if word not in re.findall(r"\w+", translation["text"])] == []
+    for side, whole in (("source", text), ("target", translation["text"])):
+        for word in translation["alignment"]["words"][side]:
+            assert word["token"] == whole[slice(*word["span"])]
+
+
+@pytest.mark.parametrize(
     ("text", "label"),
     [
         ("I could watch this film every week.", "positive"),

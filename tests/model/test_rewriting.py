@@ -55,3 +55,63 @@ def test_swapped_files_have_their_source_second(tmp_path: Path) -> None:
     (tmp_path / "a.en-fr.tsv").write_text("A dog.\tUn chien.\n", encoding="utf-8")
     source = DataSource(file="a.en-fr.tsv", licence="", swap=True)
     assert load_rows(source, tmp_path) == [Row("Un chien.", "A dog.")]
+
+
+def test_numbers_become_others_however_they_are_written() -> None:
+    rows = [
+        Row("At 17:45 it cost 3,600.50 on the 28th.", "À 17 h 45 cela coûtait 3 600,50 le 28."),
+        Row("5 dogs", "cinq chiens"),
+        Row("No number.", "Aucun nombre."),
+        Row("On 3/14.", "Le 14/3."),
+    ]
+    found = rewrite(rows, "other_numbers")
+    assert len(found) == VARIANTS, "rows whose numbers differ, or come in another order, are left out"
+    for row in found:
+        english = re.fullmatch(r"At (\d\d):(\d\d) it cost (\d),(\d{3})\.(\d\d) on the (\d\d)th\.", row.left)
+        french = re.fullmatch(r"À (\d\d) h (\d\d) cela coûtait (\d) (\d{3}),(\d\d) le (\d\d)\.", row.right)
+        assert english is not None
+        assert french is not None
+        assert english.groups() == french.groups()
+        hour, minute, *_, day = map(int, english.groups())
+        assert hour < 24 <= day < 32 <= minute < 60
+    assert len({row.left for row in found}) == VARIANTS
+
+
+def test_only_the_source_loses_its_capitals() -> None:
+    assert rewrite([Row("Tom is in Paris.", "Tom est à Paris."), Row("ok", "ok")], "no_capitals") == [
+        Row("tom is in paris.", "Tom est à Paris.")
+    ]
+
+
+def test_each_row_is_joined_with_others_once_and_in_the_same_order() -> None:
+    rows = [Row(f"a{i}", f"b{i}") for i in range(50)]
+    found = rewrite(rows, "joined")
+    assert all(row.left.replace("a", "b") == row.right for row in found)
+    assert {len(row.left.split()) for row in found} == {2, 3, 4}
+    words = [word for row in found for word in row.left.split()]
+    assert len(set(words)) == len(words) >= len(rows) - 1
+
+
+DICTIONARY = {"dog": "chien", "cat": "chat", "house": "maison", "green": "vert", "water": "eau", "karaoke": "karaoke"}
+
+
+def sentences() -> list[Row]:
+    """Two words in each, so that only both together tell which is which; and many rows without any."""
+    pairs = [(a, b) for a in DICTIONARY for b in DICTIONARY if a != b]
+    rows = [Row(f"The {a} and {b}.", f"Les {DICTIONARY[b]} avec {DICTIONARY[a]}.") for a, b in pairs]
+    return rows + [Row("Yes.", "Oui.")] * 1000
+
+
+def test_single_words_are_those_that_come_in_the_same_rows() -> None:
+    found = rewrite(sentences(), "single_words")
+    assert {(row.left, row.right) for row in found} == {pair for pair in DICTIONARY.items() if pair[0] != pair[1]}
+
+
+def test_lists_are_of_single_words() -> None:
+    found = rewrite(sentences(), "lists")
+    assert len(found) == len(sentences())
+    for row in found[:100]:
+        words = row.left.split(", ")
+        assert 3 <= len(words) <= 8
+        assert row.right.split(", ") == [DICTIONARY[word] for word in words]
+    assert rewrite(ROWS, "lists") == []

@@ -1,0 +1,115 @@
+"""What any good translation fulfils and a bad one does not: checks of one output, without a reference.
+
+Patterns are regular expressions over whole words, whatever the case: `chiens?` is not found in `chienne`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Literal
+
+Ending = Literal["?", "!", "word"]
+
+WORD = re.compile(r"\w+")
+GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
+DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
+CAPITALS = 0.8
+"""Share of the letters of a text in capitals: units and a word that is never capital ("17h45") may be among them."""
+
+REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,1})(?:\W+\2\b){2,}")
+"""Three words or more twice in a row, one or two words three times."""
+REPEATING = re.compile(r"\b(\w+(?:\W+\w+){0,11})\W+\1\b")
+"""A source that does so may be translated by what does."""
+REPEATED_PIECE = re.compile(r"(\w{2,8})\1{2,}")
+"""A piece of a word three times in a row: what a model writes that is caught in one."""
+
+
+def plain(text: str) -> str:
+    """The text with one kind of apostrophe and of space, and composed accents."""
+    text = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    return " ".join(text.split())
+
+
+def found(pattern: str, text: str) -> str | None:
+    """What of the text a pattern of whole words matches."""
+    match = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE)
+    return match and match.group()
+
+
+def holds(kept: str, text: str) -> bool:
+    """Whether a name or a number stands in a text; 12,500.5 is the same as 12 500,5."""
+    return found(re.escape(_numerals(kept)), _numerals(text)) is not None
+
+
+def _numerals(text: str) -> str:
+    return DECIMAL_COMMA.sub(".", GROUP_SEPARATOR.sub("", text))
+
+
+def n_words(text: str) -> int:
+    return len(WORD.findall(text))
+
+
+def is_copy(output: str, source: str) -> bool:
+    """Whether the output is the source again, but for case and punctuation."""
+    return WORD.findall(output.casefold()) == WORD.findall(source.casefold())
+
+
+def goes_round(output: str, source: str) -> str | None:
+    """What is repeated in the output, where nothing is in the source."""
+    output, source = output.casefold(), source.casefold()
+    for pattern, allowed in ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE)):
+        match = pattern.search(output)
+        if match and not allowed.search(source):
+            return match.group()
+    return None
+
+
+def in_capitals(text: str) -> bool:
+    letters = [character for character in text if character.isalpha()]
+    return sum(letter.isupper() for letter in letters) >= CAPITALS * len(letters)
+
+
+def ends_with(output: str, ending: Ending) -> bool:
+    """Whether a text ends with a mark, or with none (`word`); closing quotes and brackets may follow it."""
+    last = output.rstrip(" \"'»)”")[-1:]
+    return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ","}
+
+
+def unmet(
+    source: str,
+    output: str,
+    *,
+    must: Iterable[str] = (),
+    never: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    ends: Ending | None = None,
+    capitals: bool = False,
+    shortest: float = 0,
+    longest: float = float("inf"),
+) -> list[str]:
+    """What an output lacks, in words; empty where it fulfils all.
+
+    Args:
+        must: patterns, each of which is found.
+        never: patterns, none of which is found.
+        keep: names and numbers that stand in it.
+        capitals: nearly all letters are.
+        shortest, longest: words that it has.
+    """
+    source, output = plain(source), plain(output)
+    problems = []
+    if is_copy(output, source):
+        problems.append("no copy of the source")
+    repeated = goes_round(output, source)
+    if repeated:
+        problems.append(f"no repetition: {repeated}")
+    if not shortest <= n_words(output) <= longest:
+        problems.append(f"{shortest:.0f} to {longest:.0f} words, not {n_words(output)}")
+    problems += [f"{pattern}" for pattern in must if found(pattern, output) is None]
+    problems += [f"not: {match}" for pattern in never if (match := found(pattern, output)) is not None]
+    problems += [f"{name} kept" for name in keep if not holds(name, output)]
+    if ends and not ends_with(output, ends):
+        problems.append("no punctuation at the end" if ends == "word" else f"{ends} at the end")
+    if capitals and not in_capitals(output):
+        problems.append("capitals")
+    return problems

@@ -1,0 +1,39 @@
+"""Words and their translations, found in sentence pairs: those that come in the same rows (Dice 1945)."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+
+from model.data import Row
+
+LONGEST_ROW = 10
+"""Words of a side; in a longer row a word meets many others."""
+FEWEST_ROWS = 5
+LARGEST_SHARE = 0.02
+"""Of the rows: words in more of them are articles and pronouns, which nobody asks for alone."""
+LEAST_DICE = 0.65
+
+WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+def word_pairs(rows: Sequence[Row]) -> list[Row]:
+    """Pairs of words in small letters, each the other's best by Dice's coefficient: rows with both over mean rows with
+    either. Words that are the same on both sides are mostly names, and left out."""
+    texts = [(set(WORD.findall(row.left.lower())), set(WORD.findall(row.right.lower()))) for row in rows]
+    counts = [Counter(word for text in texts for word in text[side]) for side in (0, 1)]
+    most = max(FEWEST_ROWS, LARGEST_SHARE * len(rows))
+    known = [{word for word, n in count.items() if FEWEST_ROWS <= n <= most} for count in counts]
+    both = Counter[tuple[str, str]]()
+    for left, right in texts:
+        if len(left) <= LONGEST_ROW and len(right) <= LONGEST_ROW:
+            both.update(product(left & known[0], right & known[1]))
+    # Sorted, because sets of words have another order in every process.
+    scores = sorted((2 * n / (counts[0][pair[0]] + counts[1][pair[1]]), pair) for pair, n in both.items() if n > 1)
+    best_of_left = {left: right for _, (left, right) in scores}
+    best_of_right = {right: left for _, (left, right) in scores}
+    return [
+        Row(left, right)
+        for score, (left, right) in scores
+        if score >= LEAST_DICE and best_of_left[left] == right and best_of_right[right] == left != right
+    ]

@@ -1,0 +1,161 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tokenizers import Tokenizer
+
+import model.cases
+from model.cases import (
+    SUITES,
+    CaseResult,
+    LabelSuite,
+    SuiteError,
+    TranslationCase,
+    TranslationSuite,
+    load_suite,
+    pass_counts,
+    pass_rates,
+    run_suite,
+    suite_for,
+)
+from model.checkpoint import Checkpoint
+from model.config import ClassifierConfig, Config, TransformerConfig
+from model.search import Hypothesis
+from model.transformer import Transformer, TransformerClassifier
+
+CASE: dict[str, Any] = {"text": "A dog.", "right": "Un chien.", "must": ["chien"]}
+TRANSLATIONS: dict[str, Any] = {"source": "en", "target": "fr", "never": ["the"], "cases": {"plain": [CASE]}}
+LABELS: dict[str, Any] = {
+    "labels": ["negative", "neutral", "positive"],
+    "cases": {"plain": [{"text": "Good.", "label": "positive"}, {"text": "Bad.", "label": "negative"}]},
+}
+SAME_MEANING = {"Attention !", "Faites attention !"}
+
+
+def written(directory: Path, content: Any) -> Path:
+    path = directory / "suite.yaml"
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content, allow_unicode=True))
+    return path
+
+
+@pytest.mark.parametrize("name", ["en-fr", "fr-en"])
+def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
+    """That it passes its own is checked where a suite is loaded."""
+    suite = load_suite(SUITES / f"{name}.yaml")
+    assert isinstance(suite, TranslationSuite)
+    cases = [case for cases in suite.cases.values() for case in cases]
+    for case in cases:
+        assert case.problems(case.text, suite.never), "a copy"
+        assert case.problems("", suite.never), "nothing"
+        for other in cases:
+            if other.right.casefold() == case.right.casefold() or {case.text, other.text} == SAME_MEANING:
+                continue
+            assert case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"
+
+
+@pytest.mark.parametrize("path", sorted(SUITES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
+    suite = load_suite(path)
+    texts = [case.text for cases in suite.cases.values() for case in cases]
+    assert len(texts) == len(set(texts))
+    for category, cases in suite.cases.items():
+        assert re.fullmatch("[a-z_]+", category)
+        assert len(cases) >= (8 if category == "long_texts" else 12)
+
+
+def test_neither_label_wins_by_being_said_always() -> None:
+    suite = load_suite(SUITES / "sentiment.yaml")
+    assert isinstance(suite, LabelSuite)
+    labels = [case.label for cases in suite.cases.values() for case in cases]
+    assert 0.45 < labels.count("positive") / len(labels) < 0.55
+
+
+@pytest.mark.parametrize(
+    ("case", "output", "passes"),
+    [
+        ({"length": (0.5, 1.5)}, "Un chien.", True),
+        ({"length": (1.5, 3)}, "Un chien.", False),
+        ({}, "Un chien brun et un chat noir.", False),
+        ({"ends": "!"}, "Un chien.", False),
+        ({"never": ["noir"]}, "Un chien noir.", False),
+    ],
+)
+def test_what_a_case_asks_for(case: dict[str, Any], output: str, passes: bool) -> None:
+    assert (TranslationCase.model_validate(CASE | case).problems(output) == []) is passes
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [", "not YAML"),
+        ("[]", "valid dictionary"),
+        (TRANSLATIONS | {"cases": {}}, "cases: .*at least 1"),
+        (TRANSLATIONS | {"cases": {"plain": [{"text": "A dog.", "right": "Un chien."}]}}, "neither must nor keep"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"mist": []}]}}, "cases.plain.0.mist: Extra"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "no regular expression"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "does not pass its own case: chat"),
+        (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' is none of negative, neutral"),
+    ],
+)
+def test_an_unusable_suite_is_refused_in_words(tmp_path: Path, content: Any, message: str) -> None:
+    with pytest.raises(SuiteError, match=rf"suite\.yaml: .*{message}"):
+        load_suite(written(tmp_path, content))
+
+
+def test_a_suite_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="no such suite"):
+        load_suite(tmp_path / "none.yaml")
+
+
+def test_the_suite_fits_the_direction_or_the_labels(
+    tmp_path: Path, transformer: Transformer, classifier: TransformerClassifier
+) -> None:
+    translator = transformer.config
+    written(tmp_path, TRANSLATIONS)
+    assert isinstance(suite_for(translator, tmp_path), TranslationSuite)
+    assert suite_for(translator.model_copy(update={"source": "fr", "target": "en"}), tmp_path) is None
+    assert suite_for(classifier.config, tmp_path) is None
+    written(tmp_path, LABELS)
+    assert isinstance(suite_for(classifier.config, tmp_path), LabelSuite)
+    assert suite_for(classifier.config.model_copy(update={"labels": ("negative", "positive")}), tmp_path) is None
+    assert suite_for(translator, tmp_path) is None
+
+
+def checkpoint(model: Transformer | TransformerClassifier, tokenizer: Tokenizer) -> Checkpoint:
+    config = Config.model_construct(name="tiny", model=model.config)
+    assert isinstance(config.model, TransformerConfig | ClassifierConfig)
+    return Checkpoint(config, model, tokenizer, {})
+
+
+def test_translations_are_checked_in_the_order_of_the_suite(
+    monkeypatch: pytest.MonkeyPatch, transformer: Transformer, tokenizer: Tokenizer
+) -> None:
+    suite = TranslationSuite.model_validate(
+        TRANSLATIONS | {"cases": {"b": [CASE], "a": [CASE | {"text": "The dog.", "right": "Le chien."}, CASE]}}
+    )
+    answers = {"A dog.": "Un chat.", "The dog.": "Le chien."}
+    hypothesis = Hypothesis([], 0.0, finished=True)
+    monkeypatch.setattr(model.cases, "translate", lambda _, texts: [(answers[text], hypothesis) for text in texts])
+    results = run_suite(checkpoint(transformer, tokenizer), suite)
+    assert results == [
+        CaseResult("b", "A dog.", "Un chat.", "Un chien.", ["chien"]),
+        CaseResult("a", "The dog.", "Le chien.", "Le chien.", []),
+        CaseResult("a", "A dog.", "Un chat.", "Un chien.", ["chien"]),
+    ]
+    assert pass_counts(results) == {"b": (0, 1), "a": (1, 2), "all": (1, 3)}
+    assert list(pass_rates(results).items()) == [("b", 0.0), ("a", 50.0), ("all", 33.3)]
+    assert json.dumps(pass_rates(results))
+
+
+def test_labels_are_compared(
+    monkeypatch: pytest.MonkeyPatch, classifier: TransformerClassifier, tokenizer: Tokenizer
+) -> None:
+    monkeypatch.setattr(model.cases, "classify", lambda _, texts: [{"negative": 0.2, "positive": 0.8} for _ in texts])
+    results = run_suite(checkpoint(classifier, tokenizer), LabelSuite.model_validate(LABELS))
+    assert [(result.output, result.right, bool(result.problems)) for result in results] == [
+        ("positive", "positive", False),
+        ("positive", "negative", True),
+    ]

@@ -1,0 +1,100 @@
+import pytest
+
+from model.checks import ends_with, goes_round, holds, in_capitals, is_copy, unmet
+
+LOOPS = [
+    ("He is at home.", "Il est à la maison à la maison."),
+    ("He sleeps.", "Il dort dort dort."),
+    ("A brown dog.", "Un chien brun, un chien brun, un chien."),
+    ("Bananas.", "Des banananananes."),
+]
+NO_LOOPS = [
+    ("He sleeps.", "Il dort."),
+    ("No, no, no!", "Non, non, non !"),
+    ("Left, right, left, right!", "À gauche, à droite, à gauche, à droite !"),
+    ("We left.", "Nous nous sommes en allés."),
+    ("Two by two.", "Deux à deux."),
+]
+
+
+@pytest.mark.parametrize(("source", "output"), LOOPS)
+def test_what_goes_round_is_found(source: str, output: str) -> None:
+    assert goes_round(output, source)
+
+
+@pytest.mark.parametrize(("source", "output"), NO_LOOPS)
+def test_what_the_source_or_the_language_repeats_is_no_loop(source: str, output: str) -> None:
+    assert goes_round(output, source) is None
+
+
+def test_a_copy_is_one_whatever_its_case_and_punctuation() -> None:
+    assert is_copy("THE DOG", "The dog.")
+    assert not is_copy("Le dog", "The dog.")
+
+
+@pytest.mark.parametrize(
+    "text", ["12 500,5 euros", "12,500.5 euros", "€12500.5", "12'500,5", "12\N{NO-BREAK SPACE}500,5"]
+)
+def test_a_number_is_kept_however_it_is_written(text: str) -> None:
+    assert unmet("It costs 12,500.5 euros.", text, keep=["12500.5"]) == []
+
+
+@pytest.mark.parametrize("text", ["1250,5 euros", "12 500,55 euros", "112 500,5 euros", "12 500 euros, 5"])
+def test_another_number_is_not(text: str) -> None:
+    assert not holds("12500.5", text)
+
+
+def test_names_are_whole_words() -> None:
+    assert holds("Brennecke", "chez Brennecke's")
+    assert not holds("Brennecke", "à Brenne")
+    assert not holds("Ngozi", "Ngozis")
+
+
+def test_patterns_are_of_whole_words_whatever_the_case() -> None:
+    assert unmet("dogs", "LE CHIEN", must=["chiens?"]) == []
+    assert unmet("dogs", "la chienne", must=["chiens?"]) == ["chiens?"]
+    assert unmet("dogs", "le chien et le dog", never=["dog"]) == ["not: dog"]
+
+
+def test_typographic_apostrophes_and_composed_accents_are_like_others() -> None:
+    assert (
+        unmet("?", "aujourd\N{RIGHT SINGLE QUOTATION MARK}hui e\N{COMBINING ACUTE ACCENT}té", must=["aujourd'hui été"])
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "ending", "expected"),
+    [
+        ("Où ?", "?", True),
+        ("« Où ? »", "?", True),
+        ("Où.", "?", False),
+        ("La gare", "word", True),
+        ("La gare.", "word", False),
+        ("La (vieille) gare)", "word", True),
+        ("Non !", "!", True),
+    ],
+)
+def test_endings(output: str, ending: str, expected: bool) -> None:
+    assert ends_with(output, ending) is expected  # type: ignore[arg-type]
+
+
+def test_capitals_may_hold_a_unit_but_no_words() -> None:
+    assert in_capitals("LE TRAIN PART À 17h45")
+    assert not in_capitals("LE TRAIN part à 17 h")
+
+
+def test_all_that_is_unmet_is_said() -> None:
+    found = unmet(
+        "Where is it, Ngozi?",
+        "where is it ngoz",
+        must=["où"],
+        never=["is"],
+        keep=["Ngozi"],
+        ends="?",
+        capitals=True,
+        shortest=5,
+        longest=6,
+    )
+    assert found == ["5 to 6 words, not 4", "où", "not: is", "Ngozi kept", "? at the end", "capitals"]
+    assert unmet("It is.", "It is")[0] == "no copy of the source"

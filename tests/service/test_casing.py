@@ -1,0 +1,53 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.casing import in_capitals, in_small_letters
+from service.sentences import Span, sentence_spans
+
+
+def small(text: str, language: str = "fr") -> str:
+    return in_small_letters(text, sentence_spans(text, language), language)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("OÙ EST LA GARE ?", "Où est la gare ?"),
+        ("À 17 H 45, LE TRAIN PART.", "À 17 h 45, le train part."),
+        ("« NON », DIT-IL.", "« Non », dit-il."),
+        ("12 CHIENS ET 3 CHATS", "12 Chiens et 3 chats"),
+        ("STOP", "STOP"),
+        ("R 2 D 2", "R 2 D 2"),
+        ("J'AI FROID", "J'ai froid"),
+        ("LE TRAIN part.", "LE TRAIN part."),
+        ("Le TGV.\nLE TGV PART.\nIl part.", "Le TGV.\nLe tgv part.\nIl part."),
+        ("日本 語", "日本 語"),
+        ("", ""),
+    ],
+)
+def test_sentences_in_capitals_are_read_in_small_letters(text: str, expected: str) -> None:
+    assert small(text) == expected
+
+
+def test_english_says_i_in_a_capital() -> None:
+    assert small("WHAT AM I DOING? I'M LATE.", "en") == "What am I doing? I'm late."
+    assert small("IT IS TOO LATE, I'M TIRED", "en") == "It is too late, I'm tired"
+
+
+def test_capitals_are_as_many_characters() -> None:
+    assert in_capitals("Où est la straße ?") == "OÙ EST LA STRAẞE ?"
+    assert in_capitals("ﬁn") == "ﬁN"
+
+
+@given(st.text(), st.text())
+def test_places_hold(text: str, other: str) -> None:
+    text = f"{text} LE TRAIN PART. {other}".upper()
+    assert len(small(text)) == len(text)
+    assert len(in_capitals(text)) == len(text)
+
+
+@given(st.text(alphabet="AÉẞŒ .,'", min_size=1))
+def test_what_becomes_small_becomes_the_same_in_capitals(text: str) -> None:
+    whole = [Span(0, len(text))]
+    assert in_capitals(in_small_letters(text, whole, "fr")) == text
