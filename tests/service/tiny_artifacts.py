@@ -348,7 +348,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 3,
+        "format_version": 4,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,
