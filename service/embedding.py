@@ -8,7 +8,7 @@ Legend: S tokens of a window, E width of the encoder.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,7 +166,7 @@ class Embedder:
         return TextEmbedding.model_construct(embedding=_numbers(mean, request))
 
 
-def _numbers(vectors: Vectors, request: EmbedRequest) -> object:
+def _numbers(vectors: Vectors, request: EmbedRequest) -> Any:
     """Vectors (..., E), each at length 1 if that is asked for; one that is 0 stays so."""
     if request.normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
