@@ -123,4 +123,4 @@ def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], la
 
 
 def _tokens(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    return [tokenizer.id_to_token(i) for i in ids]
+    return [str(tokenizer.id_to_token(i)) for i in ids]

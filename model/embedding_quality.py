@@ -31,8 +31,8 @@ PAIRS = "translation/train/tatoeba-anki.en-de.tsv.xz"
 FEW_WORDS = 1 / 3
 """Of two sentences' words, shared: at most so much is a paraphrase and no rewording."""
 
-QUERIES = ("Where can I buy a ticket?", "The little girl is afraid of dogs.", "I have no money left.")
-N_NEIGHBOURS = 3
+N_EXAMPLES = 6
+"""Sentences whose nearest neighbours are shown: evenly spaced, so that nobody chose them."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Retrieval:
 
 
 def embedding_report(checkpoint: Checkpoint, data_dir: Path, corpus: str) -> Iterator[str]:
-    """A table of methods and the nearest neighbours of a few sentences, in Markdown.
+    """A table of methods, and the nearest neighbours of a few sentences, in Markdown.
 
     Raises:
         CheckpointError: the checkpoint is not a translator.
@@ -80,16 +80,21 @@ def embedding_report(checkpoint: Checkpoint, data_dir: Path, corpus: str) -> Ite
         "| vectors | accuracy@1, % | MRR | few shared words: accuracy@1, % | MRR |",
         "|---|---:|---:|---:|---:|",
     )
-    made = vectors_of(checkpoint, [*QUERIES, *paraphrases.sentences])
+    made = vectors_of(checkpoint, paraphrases.sentences)
     for method, vectors in made.items():
-        found = retrieval(method, vectors[len(QUERIES) :], paraphrases)
+        found = retrieval(method, vectors, paraphrases)
         yield (
             f"| {method} | {found.accuracy:.1f} | {found.mrr:.3f} | {found.accuracy_far:.1f} | {found.mrr_far:.3f} |"
         )
-    yield from ("", "| sentence | nearest by encoder states | nearest by word pieces |", "|---|---|---|")
-    columns = [neighbours(made[method], paraphrases.sentences) for method in (ENCODER, WORD_PIECES)]
-    for query, *found_by in zip(QUERIES, *columns, strict=True):
-        yield f"| {query} | {' / '.join(found_by[0])} | {' / '.join(found_by[1])} |"
+    yield from (
+        "",
+        "| sentence | the same in other words | nearest by encoder states | by word pieces |",
+        "|---|---|---|---|",
+    )
+    for i in examples(paraphrases):
+        others = [j for j in np.flatnonzero(paraphrases.group == paraphrases.group[i]).tolist() if j != i]
+        shown = [[i], others, *([nearest(made[method], i)] for method in (ENCODER, WORD_PIECES))]
+        yield f"| {' | '.join(' / '.join(paraphrases.sentences[j] for j in cell) for cell in shown)} |"
 
 
 def trained_on(checkpoint: Checkpoint, data_dir: Path) -> set[str]:
@@ -220,12 +225,19 @@ def first_ranks(vectors: Vectors, group: NDArray[np.int64]) -> NDArray[np.int64]
     return np.concatenate(ranks)
 
 
-def neighbours(vectors: Vectors, sentences: Sequence[str]) -> list[list[str]]:
-    """Of each of the first vectors, which are no sentence's, the nearest sentences."""
+def examples(paraphrases: Paraphrases) -> list[int]:
+    """Some of the sentences whose paraphrases share few words with them, evenly spaced."""
+    far = np.flatnonzero(paraphrases.far)
+    chosen: list[int] = far[np.linspace(0, len(far), N_EXAMPLES + 1)[:-1].astype(int)].tolist() if len(far) else []
+    return list(dict.fromkeys(chosen))
+
+
+def nearest(vectors: Vectors, i: int) -> int:
+    """The nearest sentence to sentence i."""
     unit = unit_length(vectors)
-    n_queries = len(vectors) - len(sentences)
-    order = np.argsort(-(unit[:n_queries] @ unit[n_queries:].T), axis=1)[:, :N_NEIGHBOURS]
-    return [[sentences[i] for i in row] for row in order]
+    similarities = unit @ unit[i]
+    similarities[i] = -np.inf
+    return int(similarities.argmax())
 
 
 def by_rows(vectors: Vectors, size: int = 512) -> Iterator[tuple[NDArray[np.int64], Vectors]]:

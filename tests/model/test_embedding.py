@@ -209,7 +209,7 @@ def test_whitened_vectors_have_no_common_direction() -> None:
     np.testing.assert_allclose(np.cov(whitened(vectors).T), np.eye(6), atol=1e-2)
 
 
-def test_the_report_has_a_row_for_each_method_and_each_query(saved: Path, tmp_path: Path) -> None:
+def test_the_report_has_a_row_for_each_method_and_each_example(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "seen.tsv").write_text("A dog runs, I saw it.\tUn chien court.\n", encoding="utf-8")
     (tmp_path / "pairs.tsv").write_text("".join(f"{row.left}\t{row.right}\n" for row in ROWS), encoding="utf-8")
     command = ["embed-quality", str(saved), "--data", str(tmp_path), "--corpus", "pairs.tsv"]
@@ -217,4 +217,5 @@ def test_the_report_has_a_row_for_each_method_and_each_query(saved: Path, tmp_pa
     assert result.exit_code == 0, result.output
     rows = [line for line in result.stdout.splitlines() if line.startswith("| ")]
     assert result.stdout.startswith("4 sentences in 2 groups of one meaning")
-    assert len(rows) == 1 + 9 + 1 + 3
+    assert len(rows) == 1 + 9 + 1 + 4
+    assert rows[-4].startswith("| A dog runs. | The dog's running! |")
