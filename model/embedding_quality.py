@@ -19,11 +19,8 @@ from numpy.typing import NDArray
 from model.checkpoint import Checkpoint, CheckpointError, build_model
 from model.data import DataError, Row, load_rows, read_tsv
 from model.embedding import states_of
-from model.tokenizer import EOS_ID
+from model.retrieval import Retrieval, Vectors, centred, first_ranks, nearest, tf_idf, whitened
 from model.transformer import Transformer
-
-Vectors = NDArray[np.float32]
-"""(N, E), or (N, V) for a bag of word pieces."""
 
 PAIRS = "translation/train/tatoeba-anki.en-de.tsv.xz"
 """English with German: an English-French model has never seen the German, nor the English that it is compared on."""
@@ -44,20 +41,6 @@ class Paraphrases:
     """(N), equal for those of the same meaning."""
     far: NDArray[np.bool_]
     """(N), whether all of its paraphrases share few words with it."""
-
-
-@dataclass(frozen=True)
-class Retrieval:
-    """How a method finds paraphrases."""
-
-    method: str
-    accuracy: float
-    """Share of sentences whose nearest neighbour is a paraphrase, in percent."""
-    mrr: float
-    """Mean of 1 / rank of the first paraphrase."""
-    accuracy_far: float
-    mrr_far: float
-    """The same for sentences whose paraphrases share few words with them."""
 
 
 def embedding_report(checkpoint: Checkpoint, data_dir: Path, corpus: str) -> Iterator[str]:
@@ -82,10 +65,9 @@ def embedding_report(checkpoint: Checkpoint, data_dir: Path, corpus: str) -> Ite
     )
     made = vectors_of(checkpoint, paraphrases.sentences)
     for method, vectors in made.items():
-        found = retrieval(method, vectors, paraphrases)
-        yield (
-            f"| {method} | {found.accuracy:.1f} | {found.mrr:.3f} | {found.accuracy_far:.1f} | {found.mrr_far:.3f} |"
-        )
+        ranks = first_ranks(vectors, paraphrases.group)
+        every, far = Retrieval.of(ranks), Retrieval.of(ranks[paraphrases.far])
+        yield f"| {method} | {every.accuracy:.1f} | {every.mrr:.3f} | {far.accuracy:.1f} | {far.mrr:.3f} |"
     yield from (
         "",
         "| sentence | the same in other words | nearest by encoder states | by word pieces |",
@@ -175,81 +157,8 @@ def means(rows: Sequence[Vectors]) -> Vectors:
     return np.stack([vectors.mean(axis=0) for vectors in rows])
 
 
-def tf_idf(sequences: Sequence[list[int]], vocab_size: int) -> Vectors:
-    """(N, V): how often a text has each token, weighed down by how many texts have it; </s> does not count."""
-    counts = np.zeros((len(sequences), vocab_size), np.float32)
-    for row, ids in zip(counts, sequences, strict=True):
-        np.add.at(row, [i for i in ids if i != EOS_ID], 1)
-    n_with = (counts > 0).sum(axis=0)
-    weighed: Vectors = counts * np.log((1 + len(sequences)) / (1 + n_with)).astype(np.float32)
-    return weighed
-
-
-def centred(vectors: Vectors) -> Vectors:
-    """Less their mean over all sentences, which says nothing of any one."""
-    shifted: Vectors = vectors - vectors.mean(axis=0)
-    return shifted
-
-
-def whitened(vectors: Vectors) -> Vectors:
-    """Centred, and with every direction scaled to the same variance (Su et al. 2021)."""
-    shifted = centred(vectors)
-    variances, directions = np.linalg.eigh(np.cov(shifted.T).astype(np.float64))
-    scaled: Vectors = (shifted @ directions / np.sqrt(np.maximum(variances, 1e-9))).astype(np.float32)
-    return scaled
-
-
-def retrieval(method: str, vectors: Vectors, paraphrases: Paraphrases) -> Retrieval:
-    """Each sentence asks for its paraphrases among all others, by cosine."""
-    ranks = first_ranks(vectors, paraphrases.group)
-    correct, reciprocal, far = ranks == 1, 1 / ranks, paraphrases.far
-
-    def share(values: NDArray[np.bool_]) -> float:
-        return 100 * float(values.mean()) if len(values) else float("nan")
-
-    mrr_far = float(reciprocal[far].mean()) if far.any() else float("nan")
-    return Retrieval(method, share(correct), float(reciprocal.mean()), share(correct[far]), mrr_far)
-
-
-def first_ranks(vectors: Vectors, group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N), from 1 on: where in the order of falling cosine the first of a sentence's own group stands, itself left out.
-
-    Ties count against the method: those that are as near as the first paraphrase come before it.
-    """
-    ranks = []
-    for rows, similarities in by_rows(vectors):
-        own = group[rows, None] == group
-        similarities[np.arange(len(rows)), rows] = -np.inf
-        best = np.where(own, similarities, -np.inf).max(axis=1, keepdims=True)
-        ranks.append(1 + ((similarities >= best) & ~own).sum(axis=1))
-    return np.concatenate(ranks)
-
-
 def examples(paraphrases: Paraphrases) -> list[int]:
     """Some of the sentences whose paraphrases share few words with them, evenly spaced."""
     far = np.flatnonzero(paraphrases.far)
     chosen: list[int] = far[np.linspace(0, len(far), N_EXAMPLES + 1)[:-1].astype(int)].tolist() if len(far) else []
     return list(dict.fromkeys(chosen))
-
-
-def nearest(vectors: Vectors, i: int) -> int:
-    """The nearest sentence to sentence i."""
-    unit = unit_length(vectors)
-    similarities = unit @ unit[i]
-    similarities[i] = -np.inf
-    return int(similarities.argmax())
-
-
-def by_rows(vectors: Vectors, size: int = 512) -> Iterator[tuple[NDArray[np.int64], Vectors]]:
-    """Cosines of some rows with all, a few rows at a time."""
-    unit = unit_length(vectors)
-    for start in range(0, len(unit), size):
-        rows = np.arange(start, min(start + size, len(unit)))
-        yield rows, unit[rows] @ unit.T
-
-
-def unit_length(vectors: Vectors) -> Vectors:
-    """Each row at length 1, or 0 where it is 0."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = vectors / np.maximum(lengths, 1e-12)
-    return scaled

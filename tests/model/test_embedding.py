@@ -1,7 +1,6 @@
-"""Vectors of texts: what the model itself computes, text by text; and the measure of them on vectors made by hand."""
+"""Vectors of texts: what the model itself computes, text by text."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,12 @@ from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_
 from model.config import Config
 from model.data import Row
 from model.embedding import cross_attention_outputs, encoder_states
-from model.embedding_quality import (
-    centred,
-    find_paraphrases,
-    first_ranks,
-    retrieval,
-    shared_words,
-    tf_idf,
-    vectors_of,
-    whitened,
-)
+from model.embedding_quality import find_paraphrases, shared_words, vectors_of
 from model.matrices import translation_matrices
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import Transformer, TransformerClassifier
 
 TEXTS = ["A dog runs on the beach.", "I", "Two men are playing chess in the park, and it rains."]
-RANDOM = np.random.default_rng(5)
 E = 24
 
 
@@ -166,29 +155,6 @@ def test_paraphrases_have_one_translation_and_were_never_seen() -> None:
     assert not find_paraphrases([Row("A dog runs.", "x"), Row("A dog ran.", "x")], set()).far.any()
 
 
-def test_ranks_are_those_of_sorting_by_hand() -> None:
-    vectors = RANDOM.normal(size=(40, 6)).astype(np.float32)
-    group = np.arange(40) // 4
-    expected = []
-    for i, vector in enumerate(vectors):
-        cosines = vectors @ vector / np.linalg.norm(vectors, axis=1)
-        order = [j for j in np.argsort(-cosines) if j != i]
-        expected.append(1 + next(rank for rank, j in enumerate(order) if group[j] == group[i]))
-    assert first_ranks(vectors, group).tolist() == expected
-    assert max(expected) > 3
-
-
-def test_vectors_that_tell_nothing_apart_find_nothing() -> None:
-    """Ties count against a method: a constant is no representation."""
-    paraphrases = replace(find_paraphrases(ROWS, set()), far=np.zeros(5, np.bool_))
-    n = len(paraphrases.sentences)
-    found = retrieval("constant", np.ones((n, 3), np.float32), paraphrases)
-    assert found.accuracy == 0
-    assert np.isnan(found.accuracy_far)
-    perfect = retrieval("groups", np.eye(9, dtype=np.float32)[paraphrases.group], paraphrases)
-    assert (perfect.accuracy, perfect.mrr) == (100, 1)
-
-
 def test_baselines_are_what_they_are_called(translator: Checkpoint) -> None:
     made = vectors_of(translator, TEXTS)
     for vectors in made.values():
@@ -197,16 +163,6 @@ def test_baselines_are_what_they_are_called(translator: Checkpoint) -> None:
     states = encoder_states(translator, TEXTS)
     np.testing.assert_allclose(made["encoder states, mean"][1], states[1].mean().numpy(), atol=1e-5)
     np.testing.assert_allclose(made["encoder state of </s> alone"][2], states[2].vectors[-1].numpy(), atol=1e-5)
-    counted = tf_idf([[5, 5, EOS_ID], [5, 7, EOS_ID], [8, EOS_ID]], vocab_size=9)
-    assert counted[:, EOS_ID].sum() == 0
-    assert counted[0, 5] == pytest.approx(2 * np.log(4 / 3))
-    assert counted[1, 7] == pytest.approx(np.log(4 / 2))
-
-
-def test_whitened_vectors_have_no_common_direction() -> None:
-    vectors = (RANDOM.normal(size=(500, 6)) @ RANDOM.normal(size=(6, 6)) + 3).astype(np.float32)
-    np.testing.assert_allclose(centred(vectors).mean(axis=0), 0, atol=1e-5)
-    np.testing.assert_allclose(np.cov(whitened(vectors).T), np.eye(6), atol=1e-2)
 
 
 def test_the_report_has_a_row_for_each_method_and_each_example(saved: Path, tmp_path: Path) -> None:
