@@ -17,7 +17,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from export.products import products
-from export.signatures import cache_names
+from export.signatures import LAST_HIDDEN_STATE, cache_names
 from model.config import TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import Transformer, TransformerClassifier
@@ -49,6 +49,7 @@ def activation_limits(graphs: dict[str, ir.Model], model: Transformer | Transfor
         ids[np.arange(B), lengths - 1] = EOS_ID
         source = {"input_ids": ids, "source_lengths": lengths}
         memory = watched["encoder.onnx"](found["encoder.onnx"], source)
+        del memory[LAST_HIDDEN_STATE]
         targets = random.integers(first_word, n_words, (B, min(T, model.config.max_positions)))
         targets[:, 0] = BOS_ID
         decode(watched["decoder_step.onnx"], found["decoder_step.onnx"], model.config, memory, lengths, targets)

@@ -18,6 +18,8 @@ from model.batching import batches_by_length
 BATCH_TOKENS = 4096
 """Padded tokens in one batch."""
 
+OUTPUTS = ["logits", "token_logits"]
+
 
 @dataclass(frozen=True)
 class Classification:
@@ -43,7 +45,7 @@ class Classifier:
         results: dict[int, Classification] = {}
         for batch in batches_by_length(np.array([len(s) for s in sequences]), BATCH_TOKENS):
             input_ids, lengths = pad([sequences[i] for i in batch], self.manifest.special_tokens.pad)
-            logits, token_logits = self.session.run(None, {"input_ids": input_ids, "lengths": lengths})
+            logits, token_logits = self.session.run(OUTPUTS, {"input_ids": input_ids, "lengths": lengths})
             for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
                 results[index] = Classification(logits[row], token_logits[row, :length])
         return [results[i] for i in range(len(sequences))]

@@ -61,6 +61,7 @@ class Translator:
         self.manifest = manifest
         self.n_rows = n_rows
         self.encoder = open_session(directory / "encoder.onnx", threads)
+        self.memory_names = cache_names("present", "encoder", manifest.dimensions.n_decoder_layers)
         self.decoder_step = open_session(directory / "decoder_step.onnx", threads)
 
     def greedy(
@@ -113,7 +114,7 @@ class Translator:
         memories: dict[int, Memory] = {}
         for batch in batches_by_length(np.array([len(s) for s in sources]), ENCODER_BATCH_TOKENS):
             input_ids, lengths = pad([sources[i] for i in batch], self.manifest.special_tokens.pad)
-            present = self.encoder.run(None, {"input_ids": input_ids, "source_lengths": lengths})
+            present = self.encoder.run(self.memory_names, {"input_ids": input_ids, "source_lengths": lengths})
             for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
                 memories[index] = Memory([array[row, :, :length] for array in present], length)
         return [memories[i] for i in range(len(sources))]

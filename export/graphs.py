@@ -20,7 +20,7 @@ from model.transformer import Decoder, Encoder, Transformer, TransformerClassifi
 
 
 class EncoderGraph(nn.Module):
-    """Source tokens to the cross-attention keys and values of every decoder layer."""
+    """Source tokens to the cross-attention keys and values of every decoder layer, and to what these are made of."""
 
     def __init__(self, model: Transformer) -> None:
         super().__init__()
@@ -33,11 +33,15 @@ class EncoderGraph(nn.Module):
         )
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, H, S, D)."""
+        """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, H, S, D).
+
+        The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
+        """
         memory = encode(self.encoder, self.embedding(input_ids), source_lengths)
         B, S, _ = memory.shape
         projections = self.memory_projection(memory).split(self.d_model, dim=-1)
-        return tuple(p.view(B, S, self.n_heads, -1).transpose(1, 2) for p in projections)  # (B, H, S, D)
+        keys_and_values = [p.view(B, S, self.n_heads, -1).transpose(1, 2) for p in projections]  # (B, H, S, D)
+        return *keys_and_values, memory.float()
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class DecoderStepGraph(nn.Module):
 
 
 class ClassifierGraph(nn.Module):
-    """Tokens to the logits of each class, with every token's own."""
+    """Tokens to the logits of each class, with every token's own, and to what these are made of."""
 
     def __init__(self, model: TransformerClassifier) -> None:
         super().__init__()
@@ -123,10 +127,13 @@ class ClassifierGraph(nn.Module):
         self.n_grams = model.n_grams
         self.classify = model.classify
 
-    def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """input_ids (B, S) of lengths (B): logits (B, C), and token_logits (B, S, C) that are 0 in padding."""
-        hidden = encode(self.encoder, self.embedding(input_ids), lengths)
-        return self.classify(hidden.float(), input_ids, lengths)
+    def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """input_ids (B, S) of lengths (B): logits (B, C), and token_logits (B, S, C) that are 0 in padding.
+
+        The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
+        """
+        hidden = encode(self.encoder, self.embedding(input_ids), lengths).float()
+        return *self.classify(hidden, input_ids, lengths), hidden
 
 
 def encode(encoder: Encoder, x: Tensor, lengths: Tensor) -> Tensor:

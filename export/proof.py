@@ -9,18 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from export.attention_proof import prove_classifier_attention, prove_translation_attention
-from export.classifying import Classifier
+from export.attention_proof import (
+    ALONE_TOLERANCE,
+    FEWEST_TOKENS,
+    prove_classifier_attention,
+    prove_translation_attention,
+)
+from export.classifying import OUTPUTS, Classifier
 from export.decoding import DecoderRows, Translator
 from export.examination import Examination
 from export.graphs import decoder_layers
 from export.manifest import Manifest
 from export.padding import pad
 from export.session import open_session
+from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint
 from model.search import greedy_search_uncached
 from model.tokenizer import BOS_ID
@@ -63,12 +70,18 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
         if isinstance(model, Transformer):
             limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
             hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0].ids for source in sequences]
-            prove_translation(examination, Translator(directory, manifest, n_rows=3), model, sequences, hypotheses)
+            translator = Translator(directory, manifest, n_rows=3)
+            prove_translation(examination, translator, model, sequences, hypotheses)
+            states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
+            prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
             read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
             prove_translation_attention(examination, attention, model, sequences, read, rubbish)
         else:
             assert isinstance(model, TransformerClassifier)
-            prove_classification(examination, Classifier(directory, manifest), model, sequences)
+            classifier = Classifier(directory, manifest)
+            prove_classification(examination, classifier, model, sequences)
+            states = [model.encode(*as_batch(sequence)) for sequence in sequences]
+            prove_hidden_states(examination, classifier.session, sequences, states, rubbish)
             prove_classifier_attention(examination, attention, model, sequences, rubbish)
     if examination.failed:
         raise ProofError("; ".join(examination.failed))
@@ -116,7 +129,7 @@ def prove_classification(
     """Logits of sequences and of tokens."""
     expected = [[t[0].numpy() for t in model(*as_batch(sequence))] for sequence in sequences]
     ids, lengths = pad(sequences, padding=classifier.manifest.dimensions.vocab_size - 1)
-    logits, token_logits = classifier.session.run(None, {"input_ids": ids, "lengths": lengths})
+    logits, token_logits = classifier.session.run(OUTPUTS, {"input_ids": ids, "lengths": lengths})
     actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
     examination.close("logits", list(logits), [e[0] for e in expected])
     examination.close("token logits", actual, [e[1] for e in expected])
@@ -124,6 +137,27 @@ def prove_classification(
     alone = [classifier.classify([sequence])[0].logits for sequence in sequences]
     examination.equal("labels together and alone", best([logits]), best([np.stack(alone)]))
     examination.agree("labels of ONNX Runtime and PyTorch", best([logits]), best([np.stack([e[0] for e in expected])]))
+
+
+def prove_hidden_states(
+    examination: Examination,
+    session: ort.InferenceSession,
+    sequences: Sequence[list[int]],
+    expected: Sequence[torch.Tensor],
+    padding: int,
+) -> None:
+    """What the encoder makes of each token; PyTorch's `expected` is of each sequence alone, (1, S, E)."""
+
+    def states(together: Sequence[list[int]]) -> list[Array]:
+        ids, lengths = pad(together, padding, FEWEST_TOKENS)
+        names = [value.name for value in session.get_inputs()]
+        (found,) = session.run([LAST_HIDDEN_STATE], dict(zip(names, (ids, lengths), strict=True)))
+        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+
+    actual = states(sequences)
+    examination.close("hidden states", actual, [tensor[0].numpy() for tensor in expected])
+    differences = [np.abs(a - states([s])[0]).max() for a, s in zip(actual, sequences, strict=True)]
+    examination.within("hidden states: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
 
 
 def as_batch(sequence: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -142,7 +176,7 @@ def memory_of(model: Transformer, source: list[int]) -> list[Array]:
 def padded_memory(translator: Translator, sources: list[list[int]]) -> list[Array]:
     """The same from one padded batch, the padding filled with the vocabulary's last word."""
     ids, lengths = pad(sources, padding=translator.manifest.dimensions.vocab_size - 1)
-    present = translator.encoder.run(None, {"input_ids": ids, "source_lengths": lengths})
+    present = translator.encoder.run(translator.memory_names, {"input_ids": ids, "source_lengths": lengths})
     return [array[row, :, :length] for row, length in enumerate(lengths) for array in present]
 
 

@@ -1,7 +1,7 @@
 """What goes into each graph of an artifact and what comes out: names, shapes and types, as its reader knows them.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
-C classes.
+E d_model, C classes.
 """
 
 from dataclasses import dataclass
@@ -14,6 +14,9 @@ Shape = tuple[str | int, ...]
 
 INT32 = {"positions", "total_length"}
 """What ONNX Runtime wants in 32 bits; all other whole numbers have 64."""
+
+LAST_HIDDEN_STATE = "last_hidden_state"
+"""What the encoder makes of each token: for who wants representations, beside what translates or classifies."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,9 @@ def encoder_signature(model: Transformer) -> Signature:
     """encoder.onnx."""
     H, D = heads(model.config)
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    present: dict[str, Shape] = dict.fromkeys(names, ("B", H, "S", D))
-    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, present)
+    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", H, "S", D))
+    outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
+    return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, outputs)
 
 
 def decoder_step_signature(model: Transformer) -> Signature:
@@ -59,6 +63,7 @@ def classifier_signature(model: TransformerClassifier) -> Signature:
     """classifier.onnx."""
     C = len(model.config.labels)
     outputs: dict[str, Shape] = {"logits": ("B", C), "token_logits": ("B", "S", C)}
+    outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 
 

@@ -1,10 +1,10 @@
-"""`python -m model train | evaluate | cases | align | translate | classify | generate`."""
+"""`python -m model train | evaluate | cases | align | translate | classify | generate | embed | embed-quality`."""
 
 import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -17,6 +17,8 @@ from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_sui
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, Checkpoint, CheckpointError, load_checkpoint
 from model.config import ConfigError, load_config
 from model.data import DataError
+from model.embedding import cross_attention_outputs, encoder_states, normalized
+from model.embedding_quality import PAIRS, embedding_report
 from model.evaluation import classify as classify_texts
 from model.evaluation import evaluate as evaluate_checkpoint
 from model.evaluation import translate as translate_texts
@@ -29,6 +31,8 @@ console = Console()
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
+Of = Literal["encoder", "cross-attention"]
+Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
 
 
@@ -146,6 +150,37 @@ def generate(
 ) -> None:
     """Continue a text with a language model."""
     print(generate_text(load_checkpoint(checkpoint), text, max_tokens, Sampler(temperature, top_k, seed)))
+
+
+@app.command()
+def embed(
+    checkpoint: CheckpointDir,
+    texts: Texts = None,
+    of: Annotated[Of, typer.Option(help="What of the model; cross-attention is of its own translation.")] = "encoder",
+    pooling: Annotated[Pooling, typer.Option(help="One vector for a text, or one for each token.")] = "mean",
+    layer: Annotated[int, typer.Option(help="Decoder layer of cross-attention; -1 is the last.")] = -1,
+    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+) -> None:
+    """Turn texts into vectors, one JSON object a line: sentences for a translator."""
+    asked, loaded = list(texts or _lines()), load_checkpoint(checkpoint)
+    found = encoder_states(loaded, asked) if of == "encoder" else cross_attention_outputs(loaded, asked, layer)
+    for text, one in zip(asked, found, strict=True):
+        vectors = one.mean() if pooling == "mean" else one.vectors
+        numbers = (normalized(vectors) if normalize else vectors).tolist()
+        line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": one.text}
+        line |= {"embedding": numbers} if pooling == "mean" else {"tokens": one.tokens, "embeddings": numbers}
+        print(json.dumps(line, ensure_ascii=False))
+
+
+@app.command()
+def embed_quality(
+    checkpoint: CheckpointDir,
+    data: Annotated[Path, typer.Option(help="Directory of the TSV corpora.")],
+    corpus: Annotated[str, typer.Option(help="Sentences of the model's source language, and translations.")] = PAIRS,
+) -> None:
+    """Measure how well a translator's vectors find sentences of the same meaning; prints Markdown."""
+    for line in embedding_report(load_checkpoint(checkpoint), data, corpus):
+        print(line)
 
 
 def _lines() -> Iterable[str]:

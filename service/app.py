@@ -27,7 +27,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
     app = FastAPI(
         title="attend",
         version="1",
-        description="Translation and classification by encoder-decoder Transformers on ONNX Runtime.",
+        description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",
         lifespan=lifespan,
         redirect_slashes=False,
     )

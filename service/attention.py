@@ -4,7 +4,6 @@ Decoding keeps no matrices. A pass of its own through the same weights, source a
 has its own queue, so that decoding never waits for it.
 """
 
-import base64
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal, Protocol
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from service.alignment import aligning
 from service.artifact import AlignmentChoice, Manifest
 from service.errors import NotAcceptable
+from service.numbers import encoded
 from service.scheduler import Sequence
 from service.schemas import AttentionMatrix, AttentionSelection, Kind
 from service.tokens import Token
@@ -144,17 +144,10 @@ class Selection:
                         first_row=first[ROWS[kind]],
                         first_column=first[COLUMNS[kind]],
                         shape=weights.shape,
-                        weights=self._encoded(weights),
+                        weights=encoded(weights, self.encoding),
                     )
                 )
         return selected
-
-    def _encoded(self, weights: NDArray[np.float32]) -> list[list[float]] | str:
-        if self.encoding == "base64":
-            return base64.b64encode(weights.astype("<f4").tobytes()).decode()
-        # Seven decimals are as exact as the weights, and half as long as their binary fractions written out.
-        rounded: list[list[float]] = np.round(weights.astype(np.float64), 7).tolist()
-        return rounded
 
 
 def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:

@@ -8,6 +8,7 @@ from service.artifact import Artifact, Manifest, read_artifacts
 from service.attention import AttentionPass, Seen
 from service.classification import Classifier
 from service.decoding import BeamSearch, Search
+from service.embedding import Embedder, EmbeddingPass
 from service.engine import Engine
 from service.errors import ProviderUnavailable
 from service.metrics import EngineEvents, EngineMetrics, Metrics
@@ -16,6 +17,7 @@ from service.pooling import OnePass
 from service.registry import Models
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
+from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.scheduler import Scheduler
@@ -34,7 +36,7 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
         StartRefused: an artifact or the provider is not as it should be.
     """
     chosen = choose_provider(settings.provider, settings.threads)
-    translators, classifiers = [], []
+    translators, classifiers, embedders = [], [], []
     for artifact in read_artifacts(settings.artifacts):
         provider = _suitable(artifact.manifest, chosen, settings)
         logger.info(
@@ -49,7 +51,8 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
             translators.append(_translator(artifact, provider, settings, metrics))
         else:
             classifiers.append(_classifier(artifact, provider, settings, metrics))
-    return Models(translators, classifiers)
+        embedders.append(_embedder(artifact, provider, settings, metrics))
+    return Models(translators, classifiers, embedders)
 
 
 def _suitable(manifest: Manifest, chosen: Provider, settings: Settings) -> Provider:
@@ -129,6 +132,29 @@ def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metr
         Pool([engine]),
         attention_pool(artifact, provider, settings, metrics),
         settings.max_attention_weights,
+    )
+
+
+def _embedder(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Embedder:
+    manifest = artifact.manifest
+    on_cpu = provider.name == "cpu"
+    runner = EmbeddingRunner(artifact, provider)
+    engine = Engine(
+        f"{manifest.name} embedding",
+        EmbeddingPass(runner, manifest.special_tokens.unk),
+        Scheduler(
+            settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or (512 if on_cpu else 8192)
+        ),
+        EngineMetrics(metrics, "embedding"),
+        settings.probe_interval_s,
+    )
+    return Embedder(
+        manifest,
+        provider.name,
+        Tokenizer(artifact.path("tokenizer.json")),
+        Pool([engine]),
+        runner.width,
+        settings.max_embedding_numbers,
     )
 
 

@@ -2,57 +2,66 @@
 
 import time
 from collections.abc import Iterator
+from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeVar
 
 from service.artifact import Direction
 from service.classification import Classifier
+from service.embedding import Embedder
 from service.errors import NotAcceptable, UnknownModel
 from service.metrics import ModelState
 from service.pool import Pool
 from service.translation import Translator
 
-Served = TypeVar("Served", Translator, Classifier)
+Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
 class Models:
-    """Every model of this process, started and stopped together."""
+    """Every model of this process, started and stopped together.
 
-    def __init__(self, translators: list[Translator], classifiers: list[Classifier]) -> None:
+    Args:
+        embedders: the encoders of the translators and classifiers, for those who ask for nothing else.
+    """
+
+    def __init__(
+        self, translators: list[Translator], classifiers: list[Classifier], embedders: SequenceOf[Embedder] = ()
+    ) -> None:
         self.translators = translators
         self.classifiers = classifiers
+        self.embedders = list(embedders)
 
     def __iter__(self) -> Iterator[Translator | Classifier]:
         yield from self.translators
         yield from self.classifiers
 
     def start(self) -> None:
-        for pool in self._pools():
+        for _, pool in self._pools():
             pool.start()
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered, and may still ask for attention."""
-        for model in self:
+        for model in (*self, *self.embedders):
             model.pool.drain()
 
     def stop(self, timeout_s: float) -> None:
         """Answer what is accepted, at most for `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
-        for pool in self._pools():
+        for _, pool in self._pools():
             pool.stop(max(0.0, ends_at - time.monotonic()))
 
     def wait_until_warm(self, timeout_s: float) -> bool:
         """Whether the first forward pass of every engine has been tried by then."""
         ends_at = time.monotonic() + timeout_s
-        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for pool in self._pools())
+        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for _, pool in self._pools())
 
     def unready_reason(self) -> str | None:
         """Why this process should get no requests now, model by model; None if it should."""
-        reasons = [
-            (model.manifest.name, model.pool.unready_reason() or model.attention_pool.unready_reason())
-            for model in self
-        ]
-        return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason is not None) or None
+        reasons: dict[str, str] = {}
+        for name, pool in self._pools():
+            if (reason := pool.unready_reason()) is not None:
+                reasons.setdefault(name, reason)
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
         """The one model and direction that fit.
@@ -88,24 +97,40 @@ class Models:
             raise NotAcceptable(f"several models could serve, name one: {names}")
         return classifiers[0]
 
-    def _pools(self) -> Iterator[Pool[Any]]:
-        """In the order in which they stop: an attention pass comes after decoding."""
-        yield from (model.pool for model in self)
-        yield from (model.attention_pool for model in self)
+    def embedder(self, name: str | None, source: str | None) -> Embedder:
+        """The one model that fits; a language chooses among translators.
+
+        Raises:
+            UnknownModel: no model has this name.
+            NotAcceptable: none reads the language, or several models could serve; the message names them.
+        """
+        embedders = _named(name, self.embedders, "embed")
+        fitting = [embedder for embedder in embedders if source is None or source in embedder.languages]
+        if not fitting:
+            raise NotAcceptable(f"no translator here reads {source}; there are {_languages(embedders)}")
+        if len(fitting) > 1:
+            raise NotAcceptable(f"several models could serve, name model or source: {_languages(fitting)}")
+        return fitting[0]
+
+    def _pools(self) -> Iterator[tuple[str, Pool[Any]]]:
+        """With the names of their models, in the order in which they stop: an attention pass comes after decoding."""
+        yield from ((model.manifest.name, model.pool) for model in (*self, *self.embedders))
+        yield from ((model.manifest.name, model.attention_pool) for model in self)
 
     def states(self) -> list[ModelState]:
-        """For the gauges."""
+        """For the gauges: a model once for each task that it serves."""
+        tasks = [(model.manifest.task, model) for model in self] + [("embedding", model) for model in self.embedders]
         return [
             ModelState(
                 model.manifest.name,
-                model.manifest.task,
+                task,
                 model.manifest.precision,
                 model.provider,
                 waiting=sum(engine.n_waiting for engine in model.pool.engines),
                 running=sum(engine.n_running for engine in model.pool.engines),
                 slots=sum(engine.slots for engine in model.pool.engines),
             )
-            for model in self
+            for task, model in tasks
         ]
 
 
@@ -119,3 +144,8 @@ def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:
 
 def _directions(served: list[tuple[Translator, Direction]]) -> str:
     return ", ".join(f"{direction.source}-{direction.target} ({t.manifest.name})" for t, direction in served)
+
+
+def _languages(embedders: list[Embedder]) -> str:
+    named = [(", ".join(sorted(embedder.languages)), embedder.manifest.name) for embedder in embedders]
+    return ", ".join(f"{languages} ({name})" if languages else name for languages, name in named)

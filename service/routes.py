@@ -15,6 +15,9 @@ from service.schemas import (
     ClassificationUsage,
     ClassifyRequest,
     ClassifyResponse,
+    EmbedRequest,
+    EmbedResponse,
+    EmbedUsage,
     ModelCard,
     ModelsResponse,
     Status,
@@ -57,6 +60,19 @@ def model_routes(models: Models, settings: Settings) -> APIRouter:
         predictions = await classifier.classify(request, timeout_s, http.state.timing)
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
         return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+
+    @router.post("/embed", responses=of_work)
+    async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
+        """Turn texts into vectors: the encoder's states, their mean over a text or one for each token."""
+        timeout_s = _within_limits(request, settings)
+        embedder = models.embedder(request.model, request.source)
+        embeddings, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
+        return EmbedResponse(
+            model=embedder.manifest.name,
+            embeddings=embeddings,
+            dimensions=embedder.width,
+            usage=EmbedUsage(tokens=n_tokens),
+        )
 
     @router.get("/models", responses=documented(*guards.statuses), response_model_exclude_none=True)
     async def list_models() -> ModelsResponse:
@@ -115,7 +131,7 @@ async def _check_json(request: Request) -> None:
         raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _within_limits(request: TranslateRequest | ClassifyRequest, settings: Settings) -> float:
+def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:
     """The request's timeout, once its sizes are found acceptable."""
     longest = max(len(text) for text in request.text)
     if longest > settings.max_text_characters:

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from service.artifact import Decoding, Direction, Limits, Manifest
 from service.decoding import MAX_BEAM_SIZE, FinishReason
+from service.numbers import Encoding
 from service.tokens import Token
 
 
@@ -60,9 +61,7 @@ class AttentionSelection(BaseModel):
     )
     layers: Layers = "all"
     heads: Heads = "all"
-    encoding: Literal["json", "base64"] = Field(
-        default="json", description="base64: little-endian float32, row after row."
-    )
+    encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")
 
 
 def _selection(value: object) -> object:
@@ -86,12 +85,15 @@ class _Request(BaseModel):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
     model: str | None = Field(default=None, description="A name from /models; needed only where several could serve.")
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
+
+
+class _AttendingRequest(_Request):
     attention: AttentionWish = Field(
         default=None, description="Return what was attended to; one further forward pass.", examples=[False]
     )
 
 
-class TranslateRequest(_Request):
+class TranslateRequest(_AttendingRequest):
     source: str | None = Field(
         default=None, description="Language code; needed only where several could serve.", examples=["en"]
     )
@@ -120,8 +122,19 @@ class TranslateRequest(_Request):
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 
 
-class ClassifyRequest(_Request):
+class ClassifyRequest(_AttendingRequest):
     evidence: bool = Field(default=False, description="Return what each token contributed to each label's logit.")
+
+
+class EmbedRequest(_Request):
+    source: str | None = Field(
+        default=None, description="Language code, which chooses among translators.", examples=["en"]
+    )
+    pooling: Literal["mean", "none"] = Field(
+        default="mean", description="mean: one embedding for each text, over all its tokens. none: one for each token."
+    )
+    normalize: bool = Field(default=True, description="Scale each to length 1, so that a product is a cosine.")
+    encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")
 
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
@@ -255,6 +268,30 @@ class ClassifyResponse(BaseModel):
     model: str
     predictions: list[Prediction] = Field(description="One per input text, in order.")
     usage: ClassificationUsage
+
+
+class TextEmbedding(BaseModel):
+    """What the encoder makes of a text: the mean over its tokens."""
+
+    embedding: list[float] | str
+
+
+class TokenEmbeddings(BaseModel):
+    """What the encoder makes of each token."""
+
+    tokens: list[ShownToken] = Field(description="As the model reads them, ends of sequence included.")
+    embeddings: list[list[float]] | str = Field(description="One row for each token.")
+
+
+class EmbedUsage(BaseModel):
+    tokens: int
+
+
+class EmbedResponse(BaseModel):
+    model: str
+    embeddings: list[TextEmbedding | TokenEmbeddings] = Field(description="One per input text, in order.")
+    dimensions: int = Field(description="Of one embedding.")
+    usage: EmbedUsage
 
 
 class ModelCard(BaseModel):

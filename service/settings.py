@@ -53,6 +53,11 @@ class Settings(BaseSettings):
         ge=1,
         description="Most numbers in the attention matrices of one answer, about 10 bytes each as JSON; more get 422.",
     )
+    max_embedding_numbers: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Most numbers in the embeddings of one answer, about 10 bytes each as JSON; more get 422.",
+    )
     default_timeout_s: float = Field(
         default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
     )

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import tokenizers
 
-from service.errors import ArtifactRefused
+from service.errors import ArtifactRefused, NotAcceptable
+from service.sentences import Span, halves
 from service.tokens import Token, located, piece_of
 
 Result = TypeVar("Result")
@@ -34,6 +35,22 @@ class Tokenizer:
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+    def encode_spans(self, text: str, spans: list[Span], limit: int) -> list[tuple[Span, list[int]]]:
+        """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
+
+        Raises:
+            NotAcceptable: a single character is more than that.
+        """
+        pieces = []
+        for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans]), strict=True):
+            if len(token_ids) <= limit:
+                pieces.append((span, token_ids))
+            elif (parts := halves(text, span)) is not None:
+                pieces += self.encode_spans(text, list(parts), limit)
+            else:
+                raise NotAcceptable(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
+        return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         """Text of each sequence, without special tokens."""

@@ -14,7 +14,7 @@ from service.markup.placeholders import Protected, protect
 from service.pool import Pool
 from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
-from service.sentences import Span, halves, sentence_spans, stripped
+from service.sentences import Span, sentence_spans, stripped
 from service.timing import Timing
 from service.tokenization import Tokenizer, beside
 
@@ -130,7 +130,7 @@ class Translator:
     def _passage(
         self, protected: Protected, request: TranslateRequest, options: _Options, direction: Direction
     ) -> Passage:
-        text = protected.text
+        text, limit = protected.text, self.manifest.limits.max_source_tokens
         whole = stripped(text, Span(0, len(text)))
         spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
         read = in_small_letters(text, spans, direction.source)
@@ -140,23 +140,10 @@ class Translator:
                 Sequence(source_ids, options.search(), slots=options.beam_size),
                 capitals=span.of(read) != span.of(text),
             )
-            for span, source_ids in self._within_limit(read, spans if protected.translatable else [])
+            for span, source_ids in self._tokenizer.encode_spans(read, spans if protected.translatable else [], limit)
             if source_ids != [self.manifest.special_tokens.eos]  # nothing to translate: the text keeps it as it is
         ]
         return Passage(protected, pieces)
-
-    def _within_limit(self, text: str, spans: list[Span]) -> list[tuple[Span, list[int]]]:
-        """Tokenize, halving what is too long for the model until it is not."""
-        limit = self.manifest.limits.max_source_tokens
-        pieces = []
-        for span, source_ids in zip(spans, self._tokenizer.encode([span.of(text) for span in spans]), strict=True):
-            if len(source_ids) <= limit:
-                pieces.append((span, source_ids))
-            elif (parts := halves(text, span)) is not None:
-                pieces += self._within_limit(text, list(parts))
-            else:
-                raise NotAcceptable(f"one character is {len(source_ids)} tokens, the model reads at most {limit}")
-        return pieces
 
     def _passes(
         self, manuscripts: list[Manuscript], selection: Selection | None, alignment: bool

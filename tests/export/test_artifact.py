@@ -34,7 +34,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files = manifest.pop("files")
     assert manifest == {
-        "format_version": 3,
+        "format_version": 4,
         "name": "translation",
         "task": "translation",
         "precision": "int8",

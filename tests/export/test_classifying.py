@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.classifying import Classifier
+from export.classifying import OUTPUTS, Classifier
 from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
 from export.padding import pad
@@ -43,7 +43,7 @@ def test_neither_neighbours_nor_padding_change_an_answer(
     directory = artifact(kind, precision)
     classifier = Classifier(directory, read_manifest(directory))
     ids, lengths = pad(SEQUENCES, padding=299)
-    logits, token_logits = classifier.session.run(None, {"input_ids": ids, "lengths": lengths})
+    logits, token_logits = classifier.session.run(OUTPUTS, {"input_ids": ids, "lengths": lengths})
     for row, sequence in enumerate(SEQUENCES):
         alone = classifier.classify([sequence])[0]
         assert logits[row] == pytest.approx(alone.logits, abs=1e-4)

@@ -1,6 +1,7 @@
 """The two ends of the artifact directory: what `export` writes, `service` reads, and refuses when it was touched.
 
-And the two ends of beam search: the service's finds in the exported graphs what the model's finds in the checkpoint.
+And the two ends of beam search: the service's finds in the exported graphs what the model's finds in the checkpoint;
+and of embeddings: the states that the service reads are those that the model makes.
 """
 
 import json
@@ -11,15 +12,18 @@ import numpy as np
 import pytest
 import torch
 
+from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
 from model import search
 from model.checkpoint import load_checkpoint
+from model.embedding import states_of
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import Transformer
 from service import decoding
 from service.artifact import read_artifact
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.errors import ArtifactRefused
+from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.scheduler import Sequence
@@ -84,6 +88,24 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
         found = asked.best()
         assert [(h.token_ids, h.finish_reason) for h in found] == [(c.ids, c.finish_reason) for c in expected]
         assert [h.log_prob for h in found] == pytest.approx([c.log_prob for c in expected], abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "mean_classifier", "max_classifier"])
+@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
+@torch.inference_mode()
+def test_the_service_reads_the_states_that_the_model_makes(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+) -> None:
+    rng = np.random.default_rng(6)
+    sources = [rng.integers(4, 300, int(length)).tolist() for length in (1, 9, 30, 2, 60)]
+    runner = EmbeddingRunner(read_artifact(artifact(kind, precision)), Provider("cpu", 1))
+    states = states_of(load_checkpoint(checkpoint(kind)), sources)
+    for source, found, expected in zip(sources, runner.embed(sources), states, strict=True):
+        assert found.shape == (len(source), runner.width) == expected.shape
+        assert found.dtype == np.float32
+        error = np.linalg.norm(found - expected.numpy()) / np.linalg.norm(expected.numpy())
+        assert error <= TOLERANCES[precision]
+        np.testing.assert_array_equal(runner.embed([source])[0], found)
 
 
 def random_sequence(rng: np.random.Generator) -> Sequence[Search]:

@@ -19,6 +19,7 @@ from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
     ("graph", "layer", "failure"),
     [
         ("encoder.onnx", "memory_projection", "encoder outputs"),
+        ("encoder.onnx", "encoder.final_norm", "hidden states"),
         ("decoder_step.onnx", "decoder.layers.1.feed_forward.hidden", "decoder steps"),
         ("decoder_step.onnx", "decoder.layers.0.cross_attention.output", "decoder steps"),
         ("attention.onnx", "encoder.layers.0.feed_forward.output", "encoder attention"),

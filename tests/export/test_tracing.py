@@ -19,7 +19,8 @@ H, D, C = 3, 8, 5
 BOUNDARY = {
     "encoder.onnx": (
         {"input_ids": ("B", "S"), "source_lengths": ("B",)},
-        {f"present.{i}.encoder.{part}": ("B", H, "S", D) for i in range(2) for part in ("key", "value")},
+        {f"present.{i}.encoder.{part}": ("B", H, "S", D) for i in range(2) for part in ("key", "value")}
+        | {"last_hidden_state": ("B", "S", H * D)},
     ),
     "decoder_step.onnx": (
         {"input_ids": ("R", 1), "positions": ("R",), "total_length": (1,), "k": (1,)}
@@ -31,7 +32,7 @@ BOUNDARY = {
     ),
     "classifier.onnx": (
         {"input_ids": ("B", "S"), "lengths": ("B",)},
-        {"logits": ("B", C), "token_logits": ("B", "S", C)},
+        {"logits": ("B", C), "token_logits": ("B", "S", C), "last_hidden_state": ("B", "S", H * D)},
     ),
 }
 ATTENTION_BOUNDARY = {

@@ -71,6 +71,18 @@ def test_a_classifier_is_named_or_the_only_one(models: Models) -> None:
     assert Models([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
 
 
+def test_an_encoder_is_named_or_the_only_one_that_reads_the_language(models: Models) -> None:
+    assert models.embedder("tweets", None).manifest.name == "tweets"
+    assert models.embedder(None, "de").manifest.name == "en-de-en"
+    assert models.embedder("en-fr", "en").manifest.name == "en-fr"
+    with pytest.raises(NotAcceptable, match=r"name model or source: de, en \(en-de-en\), en \(en-fr\)$"):
+        models.embedder(None, "en")
+    with pytest.raises(NotAcceptable, match=r"name model or source: .*, reviews, tweets$"):
+        models.embedder(None, None)
+    with pytest.raises(NotAcceptable, match=r"no translator here reads en; there are tweets$"):
+        models.embedder("tweets", "en")
+
+
 def test_without_any_model_for_a_task_the_answer_says_so(models: Models) -> None:
     with pytest.raises(UnknownModel, match="no model can classify here; there are none"):
         Models(models.translators, []).classifier(None)

@@ -80,11 +80,17 @@ class TinyTranslator:
             n_best,
         )
 
+    def states(self, source_ids: list[int]) -> Array:
+        """What the encoder makes of the tokens of a source: (S, E)."""
+        w = self.weights
+        x = w["embedding"][source_ids]
+        states: Array = x + attend(x @ w["encoder.q"], x @ w["encoder.k"], x @ w["encoder.v"])
+        return states
+
     def next_log_probs(self, source_ids: list[int], target: list[int]) -> Array:
         """Of every token (V) after a target."""
         w = self.weights
-        x = w["embedding"][source_ids]  # (S, E)
-        memory = x + attend(x @ w["encoder.q"], x @ w["encoder.k"], x @ w["encoder.v"])
+        memory = self.states(source_ids)
         inputs = [BOS, *target]
         y = w["embedding"][inputs] + w["positions_table"][: len(inputs)]  # (T, E)
         causal = np.tril(np.ones((len(inputs), len(inputs)), bool))
@@ -139,6 +145,7 @@ class TinyTranslator:
         x = graph.node("Gather", "embedding", "input_ids")
         q, k, v = (graph.heads(x, f"encoder.{part}") for part in "qkv")
         memory = graph.node("Add", x, graph.attention(q, k, v, "source_lengths"))
+        memory = graph.outputs("last_hidden_state", memory, TensorProto.FLOAT, ["B", "S", E])
         for i in range(N_LAYERS):
             for part in ("key", "value"):
                 keys = graph.heads(memory, f"{i}.cross.{part[0]}")
@@ -256,6 +263,13 @@ class TinyClassifier:
         }
         return write_manifest(directory, n_decoder_layers=0, **{**parts, **changes})
 
+    def states(self, token_ids: list[int]) -> Array:
+        """What the encoder makes of the tokens of a window: (S, E)."""
+        x = self.weights["embedding"][token_ids]
+        q, k = (x @ self.weights[f"encoder.{part}"] for part in "qk")
+        states: Array = x + attend(q, k, k)
+        return states
+
     def matrix(self, token_ids: list[int]) -> Array:
         """What the tokens of a window attended to: (1, H, S, S)."""
         x = self.weights["embedding"][token_ids]
@@ -291,6 +305,10 @@ class TinyClassifier:
         else:
             pooled = graph.node("ReduceMax", graph.node("Where", valid, per_token, low), column, keepdims=0)
         graph.outputs("logits", pooled, TensorProto.FLOAT, ["B", C])
+        x = graph.node("Gather", "embedding", "input_ids")
+        q, k = (graph.heads(x, f"encoder.{part}") for part in "qk")
+        states = graph.node("Add", x, graph.attention(q, k, graph.heads(x, "encoder.k"), "lengths"))
+        graph.outputs("last_hidden_state", states, TensorProto.FLOAT, ["B", "S", E])
         return graph.model()
 
 
@@ -348,7 +366,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 3,
+        "format_version": 4,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,

@@ -1,0 +1,126 @@
+"""What a model makes of each token, as vectors: representations for who wants to compare texts (lecture, "Semantic
+Representations").
+
+Legend: B batch, S source tokens, T target tokens, E width of the encoder or d_model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from model.batching import batches_by_length, pad
+from model.checkpoint import Checkpoint, CheckpointError
+from model.evaluation import translate
+from model.tokenizer import BOS_ID, EOS_ID
+from model.transformer import Transformer, TransformerClassifier, padding_mask
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """One vector for each token of a text, or of its translation."""
+
+    text: str
+    """What the tokens are of."""
+    tokens: list[str]
+    """As the vocabulary writes them: "Ġdog" is "dog" after a space."""
+    vectors: Tensor  # (S or T, E)
+
+    def mean(self) -> Tensor:
+        """(E), over every token, </s> included: one vector for the text."""
+        return self.vectors.mean(dim=0)
+
+
+def normalized(vectors: Tensor) -> Tensor:
+    """vectors (..., E) at length 1, so that a product of two is their cosine."""
+    return F.normalize(vectors, dim=-1)
+
+
+def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVectors]:
+    """The encoder's last hidden states of each text, in order: what a decoder attends to, or a classifier pools.
+
+    A text longer than the model has been trained on is read in windows that do not overlap; a translator should be
+    given sentences.
+
+    Raises:
+        CheckpointError: the model has no encoder of this kind.
+    """
+    tokenizer = checkpoint.tokenizer
+    encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
+    states = states_of(checkpoint, encoded)
+    return [
+        TokenVectors(text, _tokens(tokenizer, ids), vectors)
+        for text, ids, vectors in zip(texts, encoded, states, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Tensor]:
+    """The encoder's last hidden states of token ids: (S, E) each.
+
+    Raises:
+        CheckpointError: the model has no encoder of this kind.
+    """
+    model, size = checkpoint.model, checkpoint.config.data.max_tokens
+    windows = [(i, ids[start : start + size]) for i, ids in enumerate(sequences) for start in range(0, len(ids), size)]
+    found: dict[int, Tensor] = {}
+    for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
+        ids, lengths = pad([windows[w][1] for w in batch])
+        if isinstance(model, Transformer):
+            hidden = model.encode(ids, padding_mask(lengths, ids.shape[1]))
+        elif isinstance(model, TransformerClassifier):
+            hidden = model.encode(ids, lengths)
+        else:
+            raise CheckpointError(f"{checkpoint.config.name} has no encoder whose states could be shown")
+        found |= {int(w): row[:length] for w, row, length in zip(batch, hidden, lengths.tolist(), strict=True)}
+    parts: list[list[Tensor]] = [[] for _ in sequences]
+    for w, (i, _) in enumerate(windows):
+        parts[i].append(found[w])
+    return [torch.cat(rows) if rows else torch.zeros(0, checkpoint.config.model.d_model) for rows in parts]
+
+
+@torch.inference_mode()
+def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], layer: int = -1) -> list[TokenVectors]:
+    """What cross-attention gave the decoder for each token of the model's own greedy translation: (T, E) each.
+
+    Row t is the output of one decoder layer's cross-attention sublayer, its heads merged and projected, before it is
+    added to anything, at the step that wrote target token t: what was taken from the source for that token. </s> has a
+    row too where the model wrote one.
+
+    Args:
+        layer: of the decoder, from 0 on; -1 is the last.
+
+    Raises:
+        CheckpointError: the checkpoint is not a translator, or has no such layer.
+    """
+    translations = translate(checkpoint, sentences)
+    model = checkpoint.model
+    assert isinstance(model, Transformer), "else it would not have translated"
+    layers = list(model.decoder.decoder_layers())
+    if not -len(layers) <= layer < len(layers):
+        raise CheckpointError(f"{checkpoint.config.name} has no decoder layer {layer}, there are {len(layers)}")
+    limit = model.config.max_positions
+    given: list[Tensor] = []
+    handle = layers[layer].cross_attention.register_forward_hook(lambda _module, _inputs, output: given.append(output))
+    try:
+        found = []
+        for sentence, (text, hypothesis) in zip(sentences, translations, strict=True):
+            source: list[int] = checkpoint.tokenizer.encode(sentence).ids
+            written = [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
+            read = torch.tensor([[BOS_ID, *written[:-1]]])
+            source = source if len(source) <= limit else [*source[: limit - 1], source[-1]]  # as translate reads it
+            model(torch.tensor([source]), torch.tensor([len(source)]), read)
+            found.append(TokenVectors(text, _tokens(checkpoint.tokenizer, written), given.pop()[0]))
+    finally:
+        handle.remove()
+    return found
+
+
+def _tokens(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
+    return [str(tokenizer.id_to_token(i)) for i in ids]

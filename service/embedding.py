@@ -1,0 +1,174 @@
+"""Texts to vectors: what the encoder makes of each token, or the mean of it over a text.
+
+An engine of its own runs the encoder alone, so that neither a translation nor a label waits for it. A translator reads
+sentences, as it was trained to; a classifier reads texts, in windows where they are longer than that. The mean is over
+all tokens of a text, however many windows it took.
+
+Legend: S tokens of a window, E width of the encoder.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Manifest
+from service.errors import NotAcceptable
+from service.numbers import encoded
+from service.pool import Pool
+from service.pooling import windows
+from service.scheduler import Sequence
+from service.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
+from service.sentences import Span, sentence_spans
+from service.timing import Timing
+from service.tokenization import Tokenizer, beside
+
+Vectors = NDArray[np.float64]
+
+
+@dataclass
+class Embedded:
+    """What is asked of one window, and what came of it: the sum of its tokens' vectors (E), or each of them (S, E)."""
+
+    wants_tokens: bool
+    vectors: Vectors = field(default_factory=lambda: np.zeros(0))
+
+
+class Embedding(Protocol):
+    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """What the encoder makes of each source, (S, E), without padding."""
+
+
+class EmbeddingPass:
+    """The computation of an embedding engine: a sequence is finished as soon as it is read."""
+
+    def __init__(self, runner: Embedding, unk: int) -> None:
+        self._runner = runner
+        self._unk = unk
+
+    def warm_up(self) -> None:
+        self._runner.embed([[self._unk]])
+
+    def prefill(self, _first_place: int, sequences: list[Sequence[Embedded]]) -> None:
+        found = self._runner.embed([sequence.source_ids for sequence in sequences])
+        for sequence, states in zip(sequences, found, strict=True):
+            vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
+            sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
+            sequence.finished = True
+
+    def step(self, _running: list[Sequence[Embedded]]) -> int:
+        raise AssertionError("an embedding pass has no steps: prefill finishes its sequences")
+
+    def move(self, _source_place: int, _target_place: int) -> None:
+        """Nothing is kept in places."""
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
+
+    start: int
+    """Where it begins in the text."""
+    windows: list[Sequence[Embedded]]
+
+    @property
+    def token_ids(self) -> list[int]:
+        return [token_id for window in self.windows for token_id in window.source_ids]
+
+
+class Embedder:
+    """The encoder of one model, as requests see it.
+
+    Args:
+        width: E.
+        max_numbers: most numbers in the embeddings of one answer.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        provider: Literal["cpu", "cuda"],
+        tokenizer: Tokenizer,
+        pool: Pool[Embedded],
+        width: int,
+        max_numbers: int,
+    ) -> None:
+        self.manifest = manifest
+        self.provider = provider
+        self.pool = pool
+        self.width = width
+        self._tokenizer = tokenizer
+        self._max_numbers = max_numbers
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """Those that a translator reads; a classifier knows none by name."""
+        return frozenset(direction.source for direction in self.manifest.directions)
+
+    async def embed(
+        self, request: EmbedRequest, timeout_s: float, timing: Timing
+    ) -> tuple[list[TextEmbedding | TokenEmbeddings], int]:
+        """One embedding, or one for each token, per text, in order; and how many tokens were read.
+
+        Raises:
+            NotAcceptable: a text is white space only, or the answer would have too many numbers.
+            RequestError: what the engine raises.
+        """
+        deadline = self.pool.clock() + timeout_s
+        if any(text.isspace() for text in request.text):
+            raise NotAcceptable("a text is white space only, there is nothing to embed")
+        n_characters = sum(map(len, request.text))
+        with timing.tokenizing():
+            texts = await beside(n_characters, lambda: [self._stretches(text, request) for text in request.text])
+        n_tokens = sum(len(stretch.token_ids) for text in texts for stretch in text)
+        if request.pooling == "none":
+            self._refuse_too_many(n_tokens, 'send shorter texts, or ask for "pooling": "mean"')
+        else:
+            self._refuse_too_many(len(texts), "send fewer texts")
+        sequences = [window for text in texts for stretch in text for window in stretch.windows]
+        timing.ran(await self.pool.run(sequences, deadline))
+        with timing.tokenizing():
+            return await beside(n_characters, lambda: [self._shaped(text, request) for text in texts]), n_tokens
+
+    def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
+        limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
+        if self.manifest.task == "translation":
+            spans = sentence_spans(text, request.source or self.manifest.directions[0].source)
+            nothing = [self.manifest.special_tokens.eos]
+            pieces = [piece for piece in self._tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
+        else:
+            pieces = [(Span(0, len(text)), ids) for ids in self._tokenizer.encode([text]) if ids]
+        if not pieces:
+            raise NotAcceptable("a text has no tokens, there is nothing to embed")
+        return [
+            _Stretch(span.start, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
+            for span, token_ids in pieces
+        ]
+
+    def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
+        numbers = n_vectors * self.width
+        if numbers > self._max_numbers:
+            raise NotAcceptable(
+                f"{n_vectors:,} embeddings of {self.width} dimensions have {numbers:,} numbers, "
+                f"the limit is {self._max_numbers:,}; {way_out}"
+            )
+
+    def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
+        found = [window.output.vectors for stretch in text for window in stretch.windows]
+        if request.pooling == "none":
+            located = [(s.start, token) for s in text for token in self._tokenizer.located(s.token_ids)]
+            return TokenEmbeddings.model_construct(
+                tokens=[ShownToken.of(token.moved(start)) for start, token in located],
+                embeddings=_numbers(np.concatenate(found), request),
+            )
+        mean = np.sum(found, axis=0) / sum(len(stretch.token_ids) for stretch in text)
+        return TextEmbedding.model_construct(embedding=_numbers(mean, request))
+
+
+def _numbers(vectors: Vectors, request: EmbedRequest) -> Any:
+    """Vectors (..., E), each at length 1 if that is asked for; one that is 0 stays so."""
+    if request.normalize:
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        vectors = vectors / np.where(lengths > 0, lengths, 1)
+    return encoded(vectors.astype(np.float32), request.encoding)

@@ -1,0 +1,32 @@
+"""The encoder of a translator or of a classifier on ONNX Runtime, for what it makes of each token."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Artifact
+from service.runner.padding import padded
+from service.runner.provider import Provider
+
+FEWEST_TOKENS = 2
+"""Of one pass. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other bits."""
+
+STATES = "last_hidden_state"
+
+GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
+"""The graph with an encoder, and what it calls the lengths."""
+
+
+class EmbeddingRunner:
+    """The encoder of one artifact; `width` is that of a vector."""
+
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        graph, self._lengths = GRAPHS[artifact.manifest.task]
+        self._pad = artifact.manifest.special_tokens.pad
+        self._session = provider.session(artifact.path(graph))
+        (self.width,) = (value.shape[-1] for value in self._session.get_outputs() if value.name == STATES)
+
+    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The last hidden states of each source, (S, E), without padding."""
+        input_ids, lengths = padded(sources, self._pad, FEWEST_TOKENS)  # (B, S), (B)
+        (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths})
+        return [row[: len(source)] for row, source in zip(states, sources, strict=True)]

@@ -1,0 +1,177 @@
+"""Vectors of texts: what the model itself computes, text by text."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer
+from typer.testing import CliRunner
+
+from model import __main__
+from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
+from model.config import Config
+from model.data import Row
+from model.embedding import cross_attention_outputs, encoder_states
+from model.embedding_quality import find_paraphrases, shared_words, vectors_of
+from model.matrices import translation_matrices
+from model.tokenizer import BOS_ID, EOS_ID
+from model.transformer import Transformer, TransformerClassifier
+
+TEXTS = ["A dog runs on the beach.", "I", "Two men are playing chess in the park, and it rains."]
+E = 24
+
+
+def configured(model: Transformer | TransformerClassifier, max_tokens: int = 60) -> Config:
+    training = {"batch_tokens": 1, "max_steps": 1, "checkpoint_every_steps": 1, "learning_rate": 1}
+    content: dict[str, Any] = {
+        "name": "tiny",
+        "description": "random weights",
+        "model": model.config.model_dump(),
+        "data": {"max_tokens": max_tokens, "train": [{"file": "seen.tsv", "licence": "none"}]},
+        "training": training | {"warmup_steps": 1, "decay_steps": 1},
+    }
+    return Config.model_validate(content)
+
+
+@pytest.fixture
+def translator(transformer: Transformer, tokenizer: Tokenizer) -> Checkpoint:
+    model = Transformer(transformer.config.model_copy(update={"vocab_size": 320, "max_positions": 128})).eval()
+    return Checkpoint(configured(model), model, tokenizer, {})
+
+
+@pytest.fixture
+def labeller(classifier: TransformerClassifier, tokenizer: Tokenizer) -> Checkpoint:
+    model = TransformerClassifier(classifier.config.model_copy(update={"vocab_size": 320})).eval()
+    return Checkpoint(configured(model, max_tokens=7), model, tokenizer, {})
+
+
+@pytest.fixture
+def saved(translator: Checkpoint, tmp_path: Path) -> Path:
+    directory = tmp_path / "checkpoint"
+    save_checkpoint(directory, translator.config, translator.model.state_dict(), translator.tokenizer)
+    return directory
+
+
+@torch.inference_mode()
+def test_states_are_the_encoders_of_each_text_alone(translator: Checkpoint) -> None:
+    model = translator.model
+    assert isinstance(model, Transformer)
+    for text, found in zip(TEXTS, encoder_states(translator, TEXTS), strict=True):
+        ids = torch.tensor([translator.tokenizer.encode(text).ids])
+        expected = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))[0]
+        torch.testing.assert_close(found.vectors, expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found.mean(), expected.mean(dim=0), atol=1e-5, rtol=1e-4)
+        assert found.tokens == translator.tokenizer.encode(text).tokens
+
+
+@torch.inference_mode()
+def test_a_long_text_is_read_in_windows_and_none_of_its_tokens_is_lost(labeller: Checkpoint) -> None:
+    model = labeller.model
+    assert isinstance(model, TransformerClassifier)
+    (found,) = encoder_states(labeller, [TEXTS[2]])
+    ids = labeller.tokenizer.encode(TEXTS[2]).ids
+    windows = [torch.tensor([ids[start : start + 7]]) for start in range(0, len(ids), 7)]
+    assert len(windows) > 2
+    expected = torch.cat([model.encode(window, torch.tensor([window.shape[1]]))[0] for window in windows])
+    torch.testing.assert_close(found.vectors, expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layer", [0, 1, -1])
+@torch.inference_mode()
+def test_cross_attention_gives_each_written_token_its_row_of_the_matrix_times_the_values(
+    translator: Checkpoint, layer: int
+) -> None:
+    model = translator.model
+    assert isinstance(model, Transformer)
+    for text, found in zip(TEXTS, cross_attention_outputs(translator, TEXTS, layer), strict=True):
+        ids = [token_id for token_id in map(translator.tokenizer.token_to_id, found.tokens) if token_id is not None]
+        assert found.text == translator.tokenizer.decode(ids)
+        source = torch.tensor([translator.tokenizer.encode(text).ids])
+        read = torch.tensor([[BOS_ID, *ids[:-1]]])
+        lengths = torch.tensor([source.shape[1]])
+        matrix = translation_matrices(model, source, lengths, read).cross[:, layer]  # (1, H, T, S)
+        attention = list(model.decoder.decoder_layers())[layer].cross_attention
+        memory = model.encode(source, torch.ones_like(source, dtype=torch.bool))
+        _, values = attention.project_memory(memory, memory)
+        expected = attention.output(attention.merge_heads(matrix @ values))[0]
+        assert expected.shape == (len(ids), E)
+        torch.testing.assert_close(found.vectors, expected, atol=1e-5, rtol=1e-4)
+        assert EOS_ID not in ids[:-1]
+
+
+def test_what_the_model_has_not_is_named(translator: Checkpoint, labeller: Checkpoint) -> None:
+    with pytest.raises(CheckpointError, match="tiny has no decoder layer 2, there are 2"):
+        cross_attention_outputs(translator, TEXTS, layer=2)
+    with pytest.raises(CheckpointError, match="tiny does not translate"):
+        cross_attention_outputs(labeller, TEXTS)
+    with pytest.raises(CheckpointError, match="tiny has no sentence pairs"):
+        vectors_of(labeller, TEXTS)
+
+
+def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
+    loaded = load_checkpoint(saved)
+
+    def lines(*options: str) -> list[Any]:
+        result = CliRunner().invoke(__main__.app, ["embed", str(saved), *TEXTS, *options])
+        assert result.exit_code == 0, result.output
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    states = encoder_states(loaded, TEXTS)
+    for line, text, one in zip(lines(), TEXTS, states, strict=True):
+        assert line["text"] == text
+        mean = one.mean()
+        assert line["embedding"] == pytest.approx((mean / mean.norm()).tolist(), abs=1e-5)
+    for line, one in zip(lines("--pooling", "none", "--no-normalize"), states, strict=True):
+        assert line["tokens"] == one.tokens
+        np.testing.assert_allclose(line["embeddings"], one.vectors.numpy(), atol=1e-5)
+    given = cross_attention_outputs(loaded, TEXTS, layer=0)
+    for line, one in zip(lines("--of", "cross-attention", "--layer", "0", "--no-normalize"), given, strict=True):
+        assert line["translation"] == one.text
+        assert line["embedding"] == pytest.approx(one.mean().tolist(), abs=1e-5)
+
+
+ROWS = [
+    Row("A dog runs.", "Ein Hund rennt."),
+    Row("The dog's running!", "ein Hund rennt"),
+    Row("a dog RUNS", "Ein Hund rennt!"),  # the first again
+    Row("A dog runs, I saw it.", "Ein Hund rennt."),  # the model was trained on it
+    Row("Hello.", "Guten Tag."),
+    Row("Good day to you.", "Guten Tag."),
+    Row("Good day to you.", "Tag auch."),  # is in a group already
+    Row("Bye.", "Tag auch."),
+    Row("Alone.", "Allein."),
+]
+
+
+def test_paraphrases_have_one_translation_and_were_never_seen() -> None:
+    found = find_paraphrases(ROWS, seen={"adogrunsisawit"})
+    assert found.sentences == ["A dog runs.", "The dog's running!", "Hello.", "Good day to you."]
+    assert found.group[0] == found.group[1] != found.group[2] == found.group[3]
+    assert found.far.tolist() == [True, True, True, True]
+    assert shared_words("A dog runs.", "The dog's running!") == 1 / 6
+    assert not find_paraphrases([Row("A dog runs.", "x"), Row("A dog ran.", "x")], set()).far.any()
+
+
+def test_baselines_are_what_they_are_called(translator: Checkpoint) -> None:
+    made = vectors_of(translator, TEXTS)
+    for vectors in made.values():
+        assert vectors.shape[0] == len(TEXTS)
+        assert np.isfinite(vectors).all()
+    states = encoder_states(translator, TEXTS)
+    np.testing.assert_allclose(made["encoder states, mean"][1], states[1].mean().numpy(), atol=1e-5)
+    np.testing.assert_allclose(made["encoder state of </s> alone"][2], states[2].vectors[-1].numpy(), atol=1e-5)
+
+
+def test_the_report_has_a_row_for_each_method_and_each_example(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "seen.tsv").write_text("A dog runs, I saw it.\tUn chien court.\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row.left}\t{row.right}\n" for row in ROWS), encoding="utf-8")
+    command = ["embed-quality", str(saved), "--data", str(tmp_path), "--corpus", "pairs.tsv"]
+    result = CliRunner().invoke(__main__.app, command)
+    assert result.exit_code == 0, result.output
+    rows = [line for line in result.stdout.splitlines() if line.startswith("| ")]
+    assert result.stdout.startswith("4 sentences in 2 groups of one meaning")
+    assert len(rows) == 1 + 9 + 1 + 4
+    assert rows[-4].startswith("| A dog runs. | The dog's running! |")
