@@ -7,7 +7,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from benchmarks.lecture.speed import LENGTHS
+from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS
 from benchmarks.report import markdown, measured, printed
 from benchmarks.results import Record, load, machine
 from benchmarks.tables import Rows
@@ -34,7 +34,9 @@ def write(quick: bool, console: Console) -> Path:
     """Print the tables, and write the page; a quick one stays in the workspace. Returns its path."""
     path = workspace("quick") / "lecture.md" if quick else ROOT / "docs" / "lecture.md"
     quality, speed = load("lecture-quality", quick), load("lecture-speed", quick)
-    places = {"machine": markdown([["", ""], *([name, value] for name, value in machine(quick).items())])}
+    budget = next((f"{r['steps']:,} steps, {r['tokens'] / 1e6:.1f} million padded tokens" for r in quality), "")
+    places = {"budget": budget, "batch": f"{BATCH_TOKENS:,}"}
+    places |= {"machine": markdown([["", ""], *([name, value] for name, value in machine(quick).items())])}
     for family, scores in SCORES.items():
         records = [record for record in quality if record["family"] == family]
         rows = _rows(records, {r["system"]: r for r in speed if r["family"] == family}, scores)
