@@ -9,6 +9,7 @@ from model.tokenizer import EOS_ID, SPECIAL_TOKENS, load_tokenizer, train_tokeni
 from tests.model.conftest import TEXTS
 
 TOKENIZER = train_tokenizer(TEXTS, vocab_size=300, end_of_sequence=True)
+CASELESS = train_tokenizer(TEXTS, vocab_size=300, end_of_sequence=False, lower_case=True)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -43,6 +44,14 @@ def test_what_was_never_trained_on_survives_too(text: str) -> None:
 def test_case_is_kept_and_a_word_is_the_same_at_the_start_and_inside(tokenizer: Tokenizer) -> None:
     assert tokenizer.encode("Dog").ids != tokenizer.encode("dog").ids
     assert tokenizer.encode("dog dog").ids[:-1] == tokenizer.encode("dog").ids[:-1] * 2
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_without_case_every_character_keeps_its_bytes_and_its_place(text: str) -> None:
+    encoding = CASELESS.encode(text)
+    lowered = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
+    assert CASELESS.decode(encoding.ids) == lowered
+    assert encoding.ids == CASELESS.encode(lowered).ids
 
 
 def test_a_saved_tokenizer_reads_texts_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -83,6 +83,23 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
     assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 60
 
 
+def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(data: Path, tmp_path: Path) -> None:
+    learnt, more = tmp_path / "learnt", tmp_path / "more"
+    train(translation_config(), data, tmp_path / "run", learnt)
+    (data / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS[:2]))
+    gently = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
+    train(gently, data, tmp_path / "further", more, start=learnt)
+    translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
+    assert [text for text, _ in translations] == [target for _, target in PAIRS]
+    assert json.loads((more / "training.json").read_text())["steps"] == 61
+
+
+def test_training_does_not_begin_with_the_weights_of_another_model(data: Path, tmp_path: Path) -> None:
+    train(classifier_config(), data, tmp_path / "run", tmp_path / "classifier")
+    with pytest.raises(CheckpointError, match="does not hold the weights of this model"):
+        train(translation_config(), data, tmp_path / "further", tmp_path / "more", start=tmp_path / "classifier")
+
+
 def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(data: Path, tmp_path: Path) -> None:
     train(classifier_config(), data, tmp_path / "run", tmp_path / "out")
     checkpoint = load_checkpoint(tmp_path / "out")
@@ -107,6 +124,29 @@ def classifier_config() -> Config:
     labels = {"neg": "negative", "pos": "positive"}
     config["data"]["train"] = [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]
     return Config.model_validate(config)
+
+
+def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out(data: Path, tmp_path: Path) -> None:
+    config = classifier_config().model_dump()
+    config["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
+    config["data"]["validation_fraction"] = 0.25
+    config["n_gram_training"] = config["training"]
+    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    assert isinstance(checkpoint.model, TransformerClassifier)
+    assert checkpoint.model.n_grams is not None
+    assert checkpoint.model.n_grams.weight.abs().max() > 0
+    bad, good = (text for _, text in REVIEWS)
+    scores = classify(checkpoint, [bad, good, good.upper()])
+    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
+    assert scores[1] == scores[2]
+
+
+def test_n_grams_that_nobody_trains_are_refused() -> None:
+    config = classifier_config().model_dump()
+    config["model"]["n_grams"] = {"buckets": 97, "longest": 3}
+    with pytest.raises(ValueError, match="n_gram_training"):
+        Config.model_validate(config)
 
 
 def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(data: Path, tmp_path: Path) -> None:
