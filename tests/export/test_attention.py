@@ -28,7 +28,6 @@ TRANSLATORS: list[tuple[Kind, Precision]] = [
     ("translation", "fp16"),
     ("translation_post_norm", "fp32"),
     ("translation_post_norm", "int8"),
-    ("translation_rotary", "int8"),
     ("translation_rotary", "fp16"),
 ]
 CLASSIFIERS: list[tuple[Kind, Precision]] = [
