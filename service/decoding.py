@@ -231,11 +231,7 @@ class BeamSearch:
     def _end(self, search: Search, place: int, parent: int, token: int, log_prob: float) -> None:
         """A hypothesis leaves its beam."""
         token_ids = [*self._tokens[parent, : self._length[place] - 1].tolist(), int(token)]
-        reason: FinishReason = "repetition"
-        if token == self._eos:
-            reason = "eos"
-        elif len(token_ids) == search.max_target_tokens:
-            reason = "length"
+        reason = reason_of(token_ids, self._eos, search.max_target_tokens)
         search.finished.append(Hypothesis(token_ids, float(log_prob), reason))
         self._width[place] -= 1
         self._bar[place] = search.bar()
@@ -245,7 +241,8 @@ class BeamSearch:
     ) -> NDArray[np.bool_]:
         """Which of the hypotheses go round in circles, (N, k)."""
         runaway = np.zeros_like(looked_at)
-        looked_at = looked_at & (self._length[: len(running)] % REPETITION_INTERVAL == 0)[:, None]
+        length = self._length[: len(running)]
+        looked_at = looked_at & ((length % REPETITION_INTERVAL == 0) & (length >= SHORTEST_RUNAWAY))[:, None]
         for place, column in np.argwhere(looked_at).tolist():
             token_ids = [*self._tokens[parent[place, column], : self._length[place] - 1].tolist(), token[place, column]]
             runaway[place, column] = is_runaway(token_ids, len(running[place].source_ids))
@@ -255,6 +252,14 @@ class BeamSearch:
 COLUMNS = np.arange(MAX_BEAM_SIZE)
 
 REPETITION_INTERVAL = 8
+SHORTEST_RUNAWAY = 24
+
+
+def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishReason:
+    """Why a target has ended."""
+    if token_ids[-1] == eos:
+        return "eos"
+    return "length" if len(token_ids) == max_target_tokens else "repetition"
 
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:
@@ -262,7 +267,7 @@ def is_runaway(token_ids: list[int], n_source: int) -> bool:
 
     A source that repeats itself may be translated by such a target.
     """
-    n = max(24, n_source)
+    n = max(SHORTEST_RUNAWAY, n_source)
     if len(token_ids) < n:
         return False
     tail = token_ids[-n:]

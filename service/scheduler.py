@@ -79,8 +79,11 @@ class Scheduler(Generic[Output]):
         if not self.waiting:
             return []
         first = self.waiting[0]
-        free = self.slots - sum(sequence.slots for sequence in self.running)
-        if free < max(first.slots, self.slots // 4):
+        needed = max(first.slots, self.slots // 4)
+        free = self.slots - len(self.running)  # at most: each takes a slot or more
+        if free >= needed:
+            free = self.slots - sum(sequence.slots for sequence in self.running)
+        if free < needed:
             return []
         by_nearness = sorted(
             self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(len(sequence.source_ids) - len(first.source_ids))
