@@ -62,6 +62,7 @@ class TranslationRunner:
         self._n_fitted = 0
         """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""
         self._steps: dict[tuple[int, int, int, int], Step] = {}
+        self._memory_version = 0
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
@@ -127,7 +128,7 @@ class TranslationRunner:
 
     def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
         if group.fit(needed, rows):
-            self._steps.clear()
+            self._memory_version += 1
 
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
@@ -135,16 +136,22 @@ class TranslationRunner:
         if sizes not in self._steps:
             if len(self._steps) == MOST_STEPS:
                 self._steps.pop(next(iter(self._steps)))
-            self._steps[sizes] = step = Step(self._decoder_step, self._provider, sizes, self._pad)
+            self._steps[sizes] = Step(self._decoder_step, self._provider, sizes, self._pad)
+        step = self._steps[sizes]
+        if step.memory_version != self._memory_version:
             for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
                 for name, cache in group.caches.items():
                     memory = (self._dtype, (n, self._n_heads, group.length, self._head_dim), cache.pointer)
                     step.bind_cache(name, *memory, written=group is self._self_attention)
-        return self._steps[sizes]
+            step.memory_version = self._memory_version
+        return step
 
 
 class Step:
-    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
+    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long.
+
+    The caches are bound anew when they have moved since `memory_version`.
+    """
 
     def __init__(
         self, session: InferenceSession, provider: Provider, sizes: tuple[int, int, int, int], pad: int
@@ -153,6 +160,7 @@ class Step:
         self._session = session
         self._provider = provider
         self._binding: Any = session.io_binding()
+        self.memory_version = 0
         self.input_ids = np.full((R, 1), pad, np.int64)
         self.positions = np.zeros(R, np.int32)
         self.total_length = np.ones(1, np.int32)
