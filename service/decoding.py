@@ -101,6 +101,7 @@ class BeamSearch:
         self._position = np.zeros(slots, np.int64)
         self._log_prob = np.zeros(slots)
         self._tokens = np.zeros((slots, 32), np.int64)
+        self._places = np.arange(slots)
         self._n_places = 0
         self._n_rows = 0
 
@@ -137,18 +138,18 @@ class BeamSearch:
         self._truncate(N)
         R = self._n_rows
         n_live, width = self._n_live[:N], self._width[:N]
-        W, k = int(n_live.max()), int(width.max())
+        W, k = max(n_live.tolist()), max(width.tolist())  # of few numbers, faster than numpy's
         live = COLUMNS[:W] < n_live[:, None]  # (N, W)
         rows = np.where(live, self._rows_of[:N, :W], self._rows_of[:N, :1])  # (N, W)
         places = np.empty(R, np.int64)
-        places[rows[live]] = np.flatnonzero(live)
+        places[rows[live]] = live.ravel().nonzero()[0]
         token_ids, log_probs = self._decoder.step(self._last_token[:R], self._position[:R], rows, places, k)
 
         totals = self._log_prob[rows][:, :, None] + log_probs[rows]  # (N, W, k)
         totals[~live] = -np.inf
         totals = totals.reshape(N, W * k)
-        everywhere = np.arange(N)[:, None]
-        order = np.argsort(-totals, axis=1, kind="stable")[:, :k]  # (N, k): the best continuations
+        everywhere = self._places[:N, None]
+        order = (-totals).argsort(axis=1, kind="stable")[:, :k]  # (N, k): the best continuations
         log_prob = totals[everywhere, order]
         parent = rows[everywhere, order // k]
         token = token_ids[parent, order % k]
@@ -159,7 +160,8 @@ class BeamSearch:
         if (length % REPETITION_INTERVAL == 0).any():
             ending |= self._runaway(running, chosen & ~ending, parent, token)
         staying = chosen & ~ending
-        for place, column in np.argwhere(ending).tolist():
+        places_ending, columns_ending = ending.nonzero()
+        for place, column in zip(places_ending.tolist(), columns_ending.tolist(), strict=True):
             self._end(
                 running[place].output, place, parent[place, column], token[place, column], log_prob[place, column]
             )
@@ -200,10 +202,10 @@ class BeamSearch:
         self, staying: NDArray[np.bool_], parent: Integers, token: Integers, log_prob: NDArray[np.float64]
     ) -> None:
         """Place the hypotheses that stay, (N, k) each, in rows 0 .. n - 1; most stay in the row of their parent."""
-        place, column = np.nonzero(staying)
+        place, column = staying.nonzero()
         parents = parent[place, column]
         n = len(parents)
-        items = np.arange(n)
+        items = self._places[:n]
         first_child = np.empty(self._n_rows, np.int64)
         first_child[parents[::-1]] = items[::-1]
         in_place = (first_child[parents] == items) & (parents < n)
@@ -212,7 +214,7 @@ class BeamSearch:
             free = np.ones(n, bool)
             free[parents[in_place]] = False
             moving = ~in_place
-            rows[moving] = np.flatnonzero(free)
+            rows[moving] = free.nonzero()[0]
             n_tokens = int(self._length[place[moving]].max())
             self._decoder.copy(parents[moving], rows[moving], n_tokens)
             self._tokens[rows[moving], :n_tokens] = self._tokens[parents[moving], :n_tokens]
@@ -225,17 +227,13 @@ class BeamSearch:
         self._position[rows] = length
         self._log_prob[rows] = log_prob[place, column]
         self._n_live[: len(staying)] = staying.sum(axis=1)
-        self._rows_of[place, (np.cumsum(staying, axis=1) - 1)[place, column]] = rows
+        self._rows_of[place, (staying.cumsum(axis=1) - 1)[place, column]] = rows
         self._n_rows = n
 
     def _end(self, search: Search, place: int, parent: int, token: int, log_prob: float) -> None:
         """A hypothesis leaves its beam."""
         token_ids = [*self._tokens[parent, : self._length[place] - 1].tolist(), int(token)]
-        reason: FinishReason = "repetition"
-        if token == self._eos:
-            reason = "eos"
-        elif len(token_ids) == search.max_target_tokens:
-            reason = "length"
+        reason = reason_of(token_ids, self._eos, search.max_target_tokens)
         search.finished.append(Hypothesis(token_ids, float(log_prob), reason))
         self._width[place] -= 1
         self._bar[place] = search.bar()
@@ -245,7 +243,8 @@ class BeamSearch:
     ) -> NDArray[np.bool_]:
         """Which of the hypotheses go round in circles, (N, k)."""
         runaway = np.zeros_like(looked_at)
-        looked_at = looked_at & (self._length[: len(running)] % REPETITION_INTERVAL == 0)[:, None]
+        length = self._length[: len(running)]
+        looked_at = looked_at & ((length % REPETITION_INTERVAL == 0) & (length >= SHORTEST_RUNAWAY))[:, None]
         for place, column in np.argwhere(looked_at).tolist():
             token_ids = [*self._tokens[parent[place, column], : self._length[place] - 1].tolist(), token[place, column]]
             runaway[place, column] = is_runaway(token_ids, len(running[place].source_ids))
@@ -255,6 +254,14 @@ class BeamSearch:
 COLUMNS = np.arange(MAX_BEAM_SIZE)
 
 REPETITION_INTERVAL = 8
+SHORTEST_RUNAWAY = 24
+
+
+def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishReason:
+    """Why a target has ended."""
+    if token_ids[-1] == eos:
+        return "eos"
+    return "length" if len(token_ids) == max_target_tokens else "repetition"
 
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:
@@ -262,7 +269,7 @@ def is_runaway(token_ids: list[int], n_source: int) -> bool:
 
     A source that repeats itself may be translated by such a target.
     """
-    n = max(24, n_source)
+    n = max(SHORTEST_RUNAWAY, n_source)
     if len(token_ids) < n:
         return False
     tail = token_ids[-n:]

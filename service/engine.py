@@ -43,6 +43,10 @@ class _Request(Generic[Output]):
     future: Future[Answer[Output]] = field(default_factory=Future)
     admitted_at: float | None = None
     encode_s: float = 0.0
+    n_unfinished: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.n_unfinished = len(self.sequences)
 
     @property
     def work(self) -> int:
@@ -266,9 +270,13 @@ class Engine(Generic[Output]):
     def _finish(self) -> None:
         """Free the places of finished sequences, and answer the requests that have no other left."""
         finished = [sequence for sequence in self.scheduler.running if sequence.finished]
+        if not finished:
+            return
         self._evict(finished)
-        for request in {self._request_of[sequence]: None for sequence in finished}:
-            if all(sequence.finished for sequence in request.sequences):
+        for sequence in finished:
+            request = self._request_of[sequence]
+            request.n_unfinished -= 1
+            if request.n_unfinished == 0:
                 self._answer(request)
 
     def _evict(self, sequences: Collection[Sequence[Output]]) -> None:

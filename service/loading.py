@@ -11,6 +11,7 @@ from service.decoding import BeamSearch, Search
 from service.embedding import Embedder, EmbeddingPass
 from service.engine import Engine
 from service.errors import ProviderUnavailable
+from service.greedy import GreedySearch
 from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
 from service.pooling import OnePass
@@ -21,6 +22,7 @@ from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.scheduler import Scheduler
+from service.searches import Searches
 from service.settings import Settings
 from service.tokenization import Tokenizer
 from service.translation import Translator
@@ -110,10 +112,20 @@ def translation_engine(
     events: EngineEvents,
 ) -> Engine[Search]:
     """The engine of a translation model, in whichever process this is called."""
-    runner = TranslationRunner(TranslationGraphs(artifact, provider), slots)
-    tokens = artifact.manifest.special_tokens
-    search = BeamSearch(runner, slots, tokens.bos, tokens.eos)
-    return Engine(name, search, Scheduler(slots, max_waiting, prefill_padded_tokens), events, probe_interval_s)
+    return Engine(
+        name,
+        searches(TranslationGraphs(artifact, provider), slots),
+        Scheduler(slots, max_waiting, prefill_padded_tokens),
+        events,
+        probe_interval_s,
+    )
+
+
+def searches(graphs: TranslationGraphs, slots: int) -> Searches:
+    """Both searches over the graphs, each with rows and caches of its own."""
+    tokens = graphs.manifest.special_tokens
+    greedy = GreedySearch(TranslationRunner(graphs, slots, fewest_queries=1), slots, tokens.bos, tokens.eos)
+    return Searches(greedy, BeamSearch(TranslationRunner(graphs, slots), slots, tokens.bos, tokens.eos))
 
 
 def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Classifier:

@@ -15,6 +15,10 @@ Output = TypeVar("Output")
 ADMISSION_WINDOW = 64
 """How many of the waiting are looked at in one admission."""
 
+READ_TOGETHER = 6
+"""Sequences worth waiting for, within three quarters of the slots. Between decoder steps an encoder has lost its
+weights from the CPU's caches, and fetching them takes as long as reading two more sentences."""
+
 
 @dataclass(eq=False)
 class Sequence(Generic[Output]):
@@ -73,14 +77,18 @@ class Scheduler(Generic[Output]):
 
         The one that waits longest is always among them, or nothing is admitted, so that nobody starves. It is joined by
         those next in line whose sources are nearest to its own in length, so that little of the batch is padding.
-        Nobody enters while less than a quarter of the slots is free: reading a few sources at a time costs much more
-        than reading them together.
+        Nobody enters while less than a quarter of the slots is free, or while more wait than could enter together, up
+        to `READ_TOGETHER`: reading a few sources at a time costs much more than reading them together.
         """
         if not self.waiting:
             return []
         first = self.waiting[0]
-        free = self.slots - sum(sequence.slots for sequence in self.running)
-        if free < max(first.slots, self.slots // 4):
+        together = min(len(self.waiting), READ_TOGETHER) * first.slots
+        needed = max(first.slots, self.slots // 4, min(together, self.slots * 3 // 4))
+        free = self.slots - len(self.running)  # at most: each takes a slot or more
+        if free >= needed:
+            free = self.slots - sum(sequence.slots for sequence in self.running)
+        if free < needed:
             return []
         by_nearness = sorted(
             self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(len(sequence.source_ids) - len(first.source_ids))

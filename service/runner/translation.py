@@ -22,8 +22,8 @@ from service.runner.provider import Provider
 Integers = NDArray[np.int64]
 
 FEWEST_QUERIES = 2
-"""Of one cross-attention. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other
-bits; how many rows there are depends on who shares the step, and an answer must not."""
+"""Of one cross-attention in beam search. ONNX Runtime multiplies a single row by another kernel than several, whose
+sums end in other bits; how many rows there are depends on who shares the step, and an answer must not."""
 
 MOST_STEPS = 1024
 """Bindings that are kept, each of some kilobytes."""
@@ -40,12 +40,17 @@ class TranslationGraphs:
 
 
 class TranslationRunner:
-    """The graphs over `slots` rows and as many sources."""
+    """The graphs over `slots` rows and as many sources.
 
-    def __init__(self, graphs: TranslationGraphs, slots: int) -> None:
+    Args:
+        fewest_queries: of one cross-attention, one only where no source ever has more rows.
+    """
+
+    def __init__(self, graphs: TranslationGraphs, slots: int, fewest_queries: int = FEWEST_QUERIES) -> None:
         manifest, provider = graphs.manifest, graphs.provider
         self._provider = provider
         self._slots = slots
+        self._fewest_queries = fewest_queries
         self._pad = manifest.special_tokens.pad
         self._n_heads, self._head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
@@ -54,13 +59,17 @@ class TranslationRunner:
         self._self_attention = CacheGroup(self._caches("decoder", n_layers), power_of_two)
         self._cross_attention = CacheGroup(self._caches("encoder", n_layers), provider.source_bucket)
         self._source_lengths = np.ones(slots, np.int64)
+        self._n_fitted = 0
+        """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""
         self._steps: dict[tuple[int, int, int, int], Step] = {}
+        self._memory_version = 0
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         places = first_place + len(sources)
         self._source_lengths[first_place:places] = lengths
+        self._n_fitted = 0
         self._fit(self._cross_attention, int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
             self._fit(self._self_attention, 1, rows=0)
@@ -83,9 +92,11 @@ class TranslationRunner:
             places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
         """
         R, (N, W) = len(token_ids), rows_of_sources.shape
-        length = int(positions.max()) + 1
+        length = max(positions.tolist()) + 1  # of few numbers, faster than numpy's
         self._fit(self._self_attention, length, R)
-        self._fit(self._cross_attention, int(self._source_lengths[:N].max()), N)
+        if self._n_fitted != N:
+            self._fit(self._cross_attention, max(self._source_lengths[:N].tolist()), N)
+            self._n_fitted = N
         step = self._step(R, N, W, k)
         step.input_ids[:R, 0] = token_ids
         step.positions[:R] = positions
@@ -108,6 +119,7 @@ class TranslationRunner:
         length = int(self._source_lengths[source_place])
         self._cross_attention.copy(np.array([source_place]), np.array([target_place]), length)
         self._source_lengths[target_place] = length
+        self._n_fitted = 0
 
     def _caches(self, attention: str, n_layers: int) -> dict[str, Any]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
@@ -116,24 +128,30 @@ class TranslationRunner:
 
     def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
         if group.fit(needed, rows):
-            self._steps.clear()
+            self._memory_version += 1
 
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
-        sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, FEWEST_QUERIES), MAX_BEAM_SIZE), k
+        sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, self._fewest_queries), MAX_BEAM_SIZE), k
         if sizes not in self._steps:
             if len(self._steps) == MOST_STEPS:
                 self._steps.pop(next(iter(self._steps)))
-            self._steps[sizes] = step = Step(self._decoder_step, self._provider, sizes, self._pad)
+            self._steps[sizes] = Step(self._decoder_step, self._provider, sizes, self._pad)
+        step = self._steps[sizes]
+        if step.memory_version != self._memory_version:
             for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
                 for name, cache in group.caches.items():
                     memory = (self._dtype, (n, self._n_heads, group.length, self._head_dim), cache.pointer)
                     step.bind_cache(name, *memory, written=group is self._self_attention)
-        return self._steps[sizes]
+            step.memory_version = self._memory_version
+        return step
 
 
 class Step:
-    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
+    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long.
+
+    The caches are bound anew when they have moved since `memory_version`.
+    """
 
     def __init__(
         self, session: InferenceSession, provider: Provider, sizes: tuple[int, int, int, int], pad: int
@@ -142,6 +160,7 @@ class Step:
         self._session = session
         self._provider = provider
         self._binding: Any = session.io_binding()
+        self.memory_version = 0
         self.input_ids = np.full((R, 1), pad, np.int64)
         self.positions = np.zeros(R, np.int32)
         self.total_length = np.ones(1, np.int32)

@@ -17,15 +17,16 @@ from export.manifest import Precision, read_manifest
 from model import search
 from model.checkpoint import load_checkpoint
 from model.embedding import states_of
-from model.tokenizer import BOS_ID, EOS_ID
+from model.tokenizer import EOS_ID
 from model.transformer import Transformer
 from service import decoding
 from service.artifact import read_artifact
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.decoding import MAX_BEAM_SIZE, Search
 from service.errors import ArtifactRefused
+from service.loading import searches
 from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.translation import TranslationGraphs
 from service.scheduler import Sequence
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 from tests.service.fakes import search_all
@@ -73,8 +74,7 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
     rng = np.random.default_rng(3)
     everybody = [random_sequence(rng) for _ in range(16)]
     graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
-    beams = BeamSearch(TranslationRunner(graphs, SLOTS), SLOTS, BOS_ID, EOS_ID)
-    abandoned = search_all(beams, SLOTS, everybody, rng, leaving=0.02)
+    abandoned = search_all(searches(graphs, SLOTS), SLOTS, everybody, rng, leaving=0.02)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
     for sequence in everybody:

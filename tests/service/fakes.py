@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from service.decoding import BeamSearch, Search
+from service.computation import Computation
+from service.decoding import Search
 from service.engine import Engine
 from service.metrics import EngineMetrics, Metrics
 from service.scheduler import Scheduler, Sequence
@@ -136,7 +137,7 @@ def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
 
 
 def search_all(
-    beams: BeamSearch,
+    computation: Computation[Search],
     slots: int,
     everybody: list[Sequence[Search]],
     rng: np.random.Generator,
@@ -156,7 +157,7 @@ def search_all(
 
     def evict(sequences: list[Sequence[Search]]) -> None:
         for move in scheduler.evict(sequences):
-            beams.move(move.source, move.target)
+            computation.move(move.source, move.target)
 
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))
@@ -167,9 +168,9 @@ def search_all(
         evict(gone)
         admitted = scheduler.admit()
         if admitted:
-            beams.prefill(len(scheduler.running), admitted)
+            computation.prefill(len(scheduler.running), admitted)
             scheduler.start(admitted)
         if scheduler.running:
-            beams.step(scheduler.running)
+            computation.step(scheduler.running)
             evict([sequence for sequence in scheduler.running if sequence.finished])
     return abandoned

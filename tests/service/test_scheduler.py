@@ -85,6 +85,24 @@ def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
     assert lengths_of(s.admit()) == [3, 3, 3, 3]
 
 
+def test_several_that_wait_wait_for_room_for_several() -> None:
+    s = scheduler(slots=8)
+    running = of_lengths(*[3] * 6)
+    s.start(running)
+    s.add(of_lengths(3, 3, 3))
+    assert s.admit() == [], "two could enter, and three wait"
+    s.evict(running[:1])
+    assert lengths_of(s.admit()) == [3, 3, 3]
+
+
+@pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
+def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
+    s = scheduler(slots=8)
+    s.start(of_lengths(*[3] * (8 - free)))
+    s.add(of_lengths(*[3] * waiting))
+    assert len(s.admit()) == free
+
+
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
     s = scheduler(max_waiting=2)
     s.add(of_lengths(1, 1, 1))
