@@ -227,6 +227,16 @@ class PretrainingConfig(_Strict):
     training: TrainingConfig
 
 
+class NGramTrainingConfig(_Strict):
+    """Training of a classifier's n-grams, apart from its encoder, and once more on texts that they label themselves."""
+
+    training: TrainingConfig
+    unlabelled: tuple[DataSource, ...] = ()
+    """Texts for the second training, whose labels are the first's (self-training, Yarowsky 1995)."""
+    least_margin: float = Field(default=1.0, ge=0)
+    """Of a text's two highest logits, in nats: texts of which the first is less sure are left out."""
+
+
 class Config(_Strict):
     """A whole experiment: `python -m model train` needs nothing else."""
 
@@ -237,8 +247,13 @@ class Config(_Strict):
     pretraining: PretrainingConfig | None = None
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
-    n_gram_training: TrainingConfig | None = None
-    """Of a classifier's n-grams, apart from its encoder."""
+    n_gram_training: NGramTrainingConfig | None = None
+
+    @model_validator(mode="after")
+    def _classifiers_alone_are_pretrained(self) -> Self:
+        if self.pretraining is not None and not isinstance(self.model, ClassifierConfig):
+            raise ValueError(f"pretraining is of classifiers, not of a model whose task is {self.model.task}")
+        return self
 
     @model_validator(mode="after")
     def _n_grams_are_trained(self) -> Self:

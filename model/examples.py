@@ -11,6 +11,7 @@ from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExa
 from model.config import (
     ClassifierConfig,
     Config,
+    DataSource,
     LanguageModelConfig,
     PretrainingConfig,
     RecurrentConfig,
@@ -80,6 +81,19 @@ def prepare_pretraining(
     ]
     n_held_out = len(windows) // 100
     return TrainingData([Pool(windows[n_held_out:])], windows[:n_held_out])
+
+
+def prepare_unlabelled(
+    config: Config, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
+) -> list[Ids]:
+    """Texts without labels, each at most as long as a review; none that is tested on.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    tested = {row.right for source in config.data.test for row in load_rows(source, data_dir)}
+    texts = [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
+    return [_head_and_tail(ids, config.data.max_tokens) for ids in _encode(tokenizer, texts)]
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Examples:

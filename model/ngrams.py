@@ -29,25 +29,24 @@ class NGramLogits(nn.Module):
 
     Attributes:
         weight: (F, C - 1), of every class but the first.
-        scale: (F, C - 1), what a weight is multiplied by while it is trained; ones afterwards.
+        scale: (F, C - 1), what a weight is multiplied by while it is trained; None afterwards.
     """
 
-    scale: Tensor
+    scale: Tensor | None
 
     def __init__(self, vocab_size: int, n_labels: int, config: NGramConfig) -> None:
         super().__init__()
         self.vocab_size = vocab_size
         self.config = config
-        n_features = vocab_size + config.buckets
-        self.weight = nn.Parameter(torch.zeros(n_features, n_labels - 1))
-        self.register_buffer("scale", torch.ones(n_features, n_labels - 1), persistent=False)
+        self.weight = nn.Parameter(torch.zeros(vocab_size + config.buckets, n_labels - 1))
+        self.register_buffer("scale", None, persistent=False)
 
     def forward(self, ids: Tensor) -> Tensor:
         """ids (B, S) to logits (B, S, C)."""
-        table = self.weight * self.scale
-        logits = F.embedding(ids, table)  # (B, S, C - 1)
+        table = self.weight if self.scale is None else self.weight * self.scale
+        logits = F.embedding(ids, table).float()  # (B, S, C - 1)
         for features in self.runs(ids):
-            logits = logits + F.embedding(features, table)
+            logits = logits + F.embedding(features, table).float()
         logits = F.pad(logits, (1, 0))  # (B, S, C)
         return logits - logits.mean(dim=-1, keepdim=True)
 
@@ -66,22 +65,23 @@ class NGramLogits(nn.Module):
         return features
 
     def count(self, texts: Iterable[NDArray[np.int32]], labels: Iterable[int]) -> None:
-        """Scale weights by log-count ratios: how much likelier a feature is under a class than under the first.
-
-        A feature counts once per text.
+        """Begin anew, with weights of 0 scaled by log-count ratios: how much likelier a feature is under a class than
+        under the first. A feature counts once per text.
         """
-        n_features, n_labels = self.scale.shape[0], self.scale.shape[1] + 1
+        n_features, n_labels = self.weight.shape[0], self.weight.shape[1] + 1
         counts = np.ones((n_labels, n_features))  # one for each unseen
         for text, label in zip(texts, labels, strict=True):
             ids = torch.from_numpy(text.astype(np.int64)).unsqueeze(0)
             counts[label, np.unique(torch.cat([ids, *self.runs(ids)]).numpy())] += 1
         likelihoods = np.log(counts / counts.sum(axis=1, keepdims=True))
-        self.scale.copy_(torch.from_numpy(GAIN * (likelihoods[1:] - likelihoods[0]).T))
+        self.scale = torch.from_numpy(GAIN * (likelihoods[1:] - likelihoods[0]).T).float()
+        nn.init.zeros_(self.weight)
 
     def fold(self) -> None:
         """Take the scale into the weights."""
+        assert self.scale is not None
         self.weight.data *= self.scale
-        self.scale.fill_(1.0)
+        self.scale = None
 
 
 class NGramClassifier(nn.Module):

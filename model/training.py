@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ from model.attention import MultiHeadAttention
 from model.batching import (
     Batch,
     BatchStream,
+    Ids,
     MaskedBatch,
+    Pool,
     ReviewBatch,
     ReviewExample,
     TextBatch,
@@ -32,6 +34,7 @@ from model.batching import (
     collate_reviews,
     collate_texts,
     collate_translations,
+    pad,
 )
 from model.calibration import calibrate
 from model.checkpoint import (
@@ -44,11 +47,11 @@ from model.checkpoint import (
     load_weights,
     save_checkpoint,
 )
-from model.config import Config, LanguageModelConfig, PretrainingConfig, TrainingConfig
-from model.examples import TrainingData, prepare, prepare_pretraining
+from model.config import Config, LanguageModelConfig, NGramTrainingConfig, PretrainingConfig, TrainingConfig
+from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled
 from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
-from model.ngrams import NGramClassifier
+from model.ngrams import NGramClassifier, NGramLogits
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
@@ -56,6 +59,7 @@ from model.transformer import TransformerClassifier
 from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
+SELF_LABELLING_TOKENS = 65_536
 
 Trainable = Model | NGramClassifier
 
@@ -95,29 +99,54 @@ def train(
     model = build_model(config)
     if start is not None:
         load_weights(model, start)
-    if config.pretraining is not None:
-        stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
-        _optimize(model, stage, run_dir / "pretraining")
     if isinstance(model, TransformerClassifier):
-        _train_classifier(model, config, data, run_dir)
+        n_grams, model.n_grams = model.n_grams, None
+        if config.pretraining is not None:
+            stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
+            _optimize(model, stage, run_dir / "pretraining")
+        _optimize(model, _review_stage(config.training, data), run_dir)
+        if n_grams is not None and config.n_gram_training is not None:
+            texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
+            train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
+        model.n_grams = n_grams
+        factors = calibrate(model, [cast(ReviewExample, review) for review in data.validation])
+        print("calibrated by", *(f"{factor:.3f}" for factor in factors), flush=True)
     else:
         _optimize(model, _stage(config, data), run_dir)
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
 
 
-def _train_classifier(model: TransformerClassifier, config: Config, data: TrainingData, run_dir: Path) -> None:
-    """Train encoder and n-grams, each as if it were alone, and weigh them on the held-out texts."""
-    n_grams, model.n_grams = model.n_grams, None
-    _optimize(model, _review_stage(config.training, data), run_dir)
-    if n_grams is not None and config.n_gram_training is not None:
-        reviews = [cast(ReviewExample, review) for review in data.pools[0].examples]
+def train_n_grams(
+    n_grams: NGramLogits, config: NGramTrainingConfig, data: TrainingData, unlabelled: Sequence[Ids], run_dir: Path
+) -> None:
+    """Train n-grams as if there were no encoder, and where there are texts without labels once more, on theirs too."""
+    # Pieces of reviews teach an encoder what a sentence is worth; of words they say nothing new.
+    whole = [pool for pool in data.pools if pool.shortest_crop is None]
+
+    def fit(pools: list[Pool], name: str) -> None:
+        reviews = [cast(ReviewExample, review) for pool in pools for review in pool.examples]
         n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
-        _optimize(NGramClassifier(n_grams), _review_stage(config.n_gram_training, data), run_dir / "n_grams")
+        stage = _review_stage(config.training, TrainingData(pools, data.validation))
+        _optimize(NGramClassifier(n_grams), stage, run_dir / name)
         n_grams.fold()
-    model.n_grams = n_grams
-    factors = calibrate(model, [cast(ReviewExample, review) for review in data.validation])
-    print("calibrated by", *(f"{factor:.3f}" for factor in factors), flush=True)
+
+    fit(whole, "labelled")
+    if unlabelled:
+        fit([*whole, Pool(sure_labels(n_grams, unlabelled, config.least_margin))], "self-labelled")
+
+
+@torch.inference_mode()
+def sure_labels(n_grams: NGramLogits, texts: Sequence[Ids], least_margin: float) -> list[ReviewExample]:
+    """The texts with the labels that n-grams give them, where the best is so much better than the next."""
+    examples: list[ReviewExample] = []
+    for batch in batches_by_length(np.array([len(text) for text in texts], dtype=np.int64), SELF_LABELLING_TOKENS):
+        ids, lengths = pad([texts[i] for i in batch])
+        (best, second), (labels, _) = (pair.T for pair in n_grams.pooled(ids, lengths).topk(2, dim=-1))
+        sure = (best - second >= least_margin).tolist()
+        chosen = zip(batch, labels.tolist(), sure, strict=True)
+        examples += [ReviewExample(texts[i], label) for i, label, is_sure in chosen if is_sure]
+    return examples
 
 
 def _review_stage(training: TrainingConfig, data: TrainingData) -> Stage:
@@ -178,8 +207,7 @@ def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, float
     run_dirs = [run_dir]
     if config.pretraining is not None:
         run_dirs.append(run_dir / "pretraining")
-    if config.n_gram_training is not None:
-        run_dirs.append(run_dir / "n_grams")
+    run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
     runs = [torch.load(run / "steps" / "last.ckpt", map_location="cpu", weights_only=False) for run in run_dirs]
     return {
         "runs": before.get("runs", 0) + 1,

@@ -69,7 +69,7 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
             "model": model,
             "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
             "training": training,
-            "n_gram_training": training if "n_grams" in model else None,
+            "n_gram_training": {"training": training} if "n_grams" in model else None,
         }
     )
     built = build_model(config)

@@ -17,6 +17,7 @@ def counted() -> NGramLogits:
     texts = [[FILM, GOOD], [FILM, NOT, BAD], [FILM, BAD], [FILM, NOT, GOOD], [FILM, A]]
     counted.count([np.array(text, dtype=np.int32) for text in texts], [1, 1, 0, 0, 2])
     torch.nn.init.ones_(counted.weight)
+    assert counted.scale is not None
     return counted
 
 
@@ -29,6 +30,8 @@ def test_a_text_counts_a_word_once_however_often_it_says_it() -> None:
     once, often = n_grams(), n_grams()
     once.count([np.array(text, dtype=np.int32) for text in [[GOOD], [BAD]]], [1, 0])
     often.count([np.array(text, dtype=np.int32) for text in [[GOOD, GOOD, GOOD], [BAD]]], [1, 0])
+    assert once.scale is not None
+    assert often.scale is not None
     assert once.scale[GOOD, 0] > 0
     assert (often.scale[GOOD] / once.scale[GOOD] - 1).abs().max() < 0.01  # but for the runs, which it has as well
 

@@ -10,11 +10,12 @@ import torch
 
 from model.batching import Batch, ReviewExample, collate_masked
 from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_model, load_checkpoint
-from model.config import Config
+from model.config import Config, NGramConfig
 from model.data import DataError
 from model.evaluation import classify, translate
+from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
-from model.training import TrainingModule, train
+from model.training import TrainingModule, sure_labels, train
 from model.transformer import TransformerClassifier
 
 PAIRS = [
@@ -130,7 +131,11 @@ def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out
     config = classifier_config().model_dump()
     config["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
     config["data"]["validation_fraction"] = 0.25
-    config["n_gram_training"] = config["training"]
+    (data / "unlabelled.tsv").write_text("".join(f"-\t{text}\n" for _, text in REVIEWS * 4))
+    config["n_gram_training"] = {
+        "training": config["training"],
+        "unlabelled": [{"file": "unlabelled.tsv", "licence": "ours"}],
+    }
     train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
     checkpoint = load_checkpoint(tmp_path / "out")
     assert isinstance(checkpoint.model, TransformerClassifier)
@@ -140,6 +145,15 @@ def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out
     scores = classify(checkpoint, [bad, good, good.upper()])
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
     assert scores[1] == scores[2]
+
+
+def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
+    n_grams = NGramLogits(50, 3, NGramConfig(buckets=97, longest=2))
+    n_grams.weight.data[10] = torch.tensor([2.0, 0.0])  # for the second class
+    n_grams.weight.data[11] = torch.tensor([-3.0, -3.0])  # for the first
+    texts = [np.array(ids, dtype=np.int32) for ids in ([10, 10], [11, 11, 11], [10, 20, 20, 20], [20])]
+    sure = sure_labels(n_grams, texts, least_margin=1.0)
+    assert {(tuple(example.ids.tolist()), example.label) for example in sure} == {((10, 10), 1), ((11, 11, 11), 0)}
 
 
 def test_n_grams_that_nobody_trains_are_refused() -> None:
