@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train bench screenshots clean
+.PHONY: help serve test check format export train bench lecture screenshots clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -38,6 +38,9 @@ train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DAT
 
 bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
+
+lecture: $(VENV)/bench.installed ## Train and compare every system of the lecture (make lecture DATA=path, or QUICK=1 for minutes).
+	$(BIN)/python -m benchmarks lecture $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python docs/screenshots.py

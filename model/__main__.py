@@ -61,6 +61,8 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     """Score a checkpoint on its test sets and its failure cases; write evaluation.json and the model card beside it."""
     loaded = load_checkpoint(checkpoint)
     results = evaluate_checkpoint(loaded, loaded.config.data.test, data)
+    if not results:
+        raise DataError(f"the configuration of {checkpoint} names no test set")
     table = Table("test set", "rows", *results[0].scores)
     for result in results:
         table.add_row(result.name, str(len(result.rows)), *(f"{score:.2f}" for score in result.scores.values()))
