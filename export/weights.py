@@ -1,7 +1,7 @@
 """weights.bin: every weight of an artifact's graphs, once, however many of them use it.
 
-What the graphs repeat is much: attention.onnx has the encoder's and the decoder's weights once more. Graphs refer to the
-file by its name, and ONNX Runtime maps it into memory from beside the graph.
+Graphs repeat much: attention.onnx has the encoder's and the decoder's weights once more. They refer to the file by its
+name, and ONNX Runtime maps it into memory from beside the graph.
 """
 
 from collections.abc import Iterable
