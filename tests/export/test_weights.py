@@ -78,7 +78,7 @@ def test_no_bytes_of_an_artifact_are_stored_twice(artifact: MakeArtifact, kind: 
     content = (directory / WEIGHTS).read_bytes()
     found = {place for path in directory.glob("*.onnx") for place in places(ir.load(path)).values()}
     stored = [content[offset : offset + length] for offset, length in found]
-    assert len(set(stored)) == len(stored) > 10
+    assert len(set(stored)) == len(stored) >= 5
     assert sum(map(len, stored)) <= len(content) < sum(map(len, stored)) + ALIGNMENT * len(stored)
 
 
