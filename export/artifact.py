@@ -12,6 +12,7 @@ from export.manifest import MANIFEST, Manifest, Precision, describe, write_manif
 from export.proof import prove
 from export.quantization import quantize
 from export.tracing import ExportError, trace_all
+from export.weights import store_weights
 from model.checkpoint import TOKENIZER, Checkpoint, load_checkpoint
 from model.transformer import Transformer, TransformerClassifier
 
@@ -45,7 +46,9 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
 def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
     """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
-    for name, graph in graphs(served_model(checkpoint), precision).items():
+    models = graphs(served_model(checkpoint), precision)
+    store_weights(models.values(), directory)
+    for name, graph in models.items():
         (directory / name).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
     manifest = describe(checkpoint, precision, directory)
     write_manifest(manifest, directory)

@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from service.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
     "classification": ("classifier.onnx", "attention.onnx"),
 }
+WEIGHTS = "weights.bin"
+"""Of all graphs, which refer to it."""
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -73,7 +75,7 @@ class FileSum(_Part):
 class Manifest(_Part):
     """manifest.json."""
 
-    format_version: Literal[4]
+    format_version: Literal[5]
     name: str = Field(min_length=1)
     task: Literal["translation", "classification"]
     precision: Literal["fp32", "int8", "fp16"]
@@ -108,7 +110,7 @@ class Manifest(_Part):
                 "bias": self.bias is not None and len(self.bias) == len(self.labels),
             }
         missing = [name for name, given in wanted.items() if not given]
-        missing += [file for file in ("tokenizer.json", *GRAPHS[self.task]) if file not in self.files]
+        missing += [file for file in ("tokenizer.json", WEIGHTS, *GRAPHS[self.task]) if file not in self.files]
         if missing:
             raise ValueError(f"{self.task} needs {', '.join(missing)}")
         return self

@@ -34,7 +34,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files = manifest.pop("files")
     assert manifest == {
-        "format_version": 4,
+        "format_version": 5,
         "name": "translation",
         "task": "translation",
         "precision": "int8",
@@ -58,7 +58,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "bias": None,
         "evaluation": {},
     }
-    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "attention.onnx", "tokenizer.json"}
+    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "attention.onnx", "weights.bin", "tokenizer.json"}
     assert {path.name for path in directory.iterdir()} == files.keys() | {"manifest.json"}
     for name, file in files.items():
         content = (directory / name).read_bytes()
@@ -75,7 +75,7 @@ def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCh
     model = load_checkpoint(checkpoint("max_classifier")).model
     assert isinstance(model, TransformerClassifier)
     assert (manifest["alignment"], manifest["bias"]) == (None, model.output.bias.tolist())
-    assert manifest["files"].keys() == {"classifier.onnx", "attention.onnx", "tokenizer.json"}
+    assert manifest["files"].keys() == {"classifier.onnx", "attention.onnx", "weights.bin", "tokenizer.json"}
 
 
 def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:

@@ -43,7 +43,9 @@ def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, 
     assert read_artifact(directory).manifest.model_dump(mode="json") == written
 
 
-@pytest.mark.parametrize("name", ["encoder.onnx", "decoder_step.onnx", "attention.onnx", "tokenizer.json"])
+@pytest.mark.parametrize(
+    "name", ["encoder.onnx", "decoder_step.onnx", "attention.onnx", "weights.bin", "tokenizer.json"]
+)
 def test_one_flipped_byte_is_refused(artifact: MakeArtifact, tmp_path: Path, name: str) -> None:
     touched = tmp_path / "touched"
     shutil.copytree(artifact("translation", "int8"), touched)

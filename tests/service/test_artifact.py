@@ -35,7 +35,7 @@ def test_a_good_artifact_is_read(artifact: Path) -> None:
     assert read_artifact(artifact).path("encoder.onnx").is_file()
 
 
-@pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx", "weights.bin", "tokenizer.json"])
 def test_one_flipped_bit_in_any_file_is_refused(artifact: Path, file: str) -> None:
     content = bytearray((artifact / file).read_bytes())
     content[len(content) // 2] ^= 1
@@ -43,16 +43,18 @@ def test_one_flipped_bit_in_any_file_is_refused(artifact: Path, file: str) -> No
     assert refusal(artifact).startswith(f"{file}: sha256 is ")
 
 
-def test_a_shortened_file_is_refused_with_both_sizes(artifact: Path) -> None:
-    size = (artifact / "encoder.onnx").stat().st_size
-    (artifact / "encoder.onnx").write_bytes(b"short")
+@pytest.mark.parametrize("file", ["encoder.onnx", "weights.bin"])
+def test_a_shortened_file_is_refused_with_both_sizes(artifact: Path, file: str) -> None:
+    size = (artifact / file).stat().st_size
+    (artifact / file).write_bytes(b"short")
     assert "(5 bytes)" in refusal(artifact)
     assert f"({size} bytes)" in refusal(artifact)
 
 
-def test_a_missing_file_is_refused(artifact: Path) -> None:
-    (artifact / "encoder.onnx").unlink()
-    assert refusal(artifact) == "encoder.onnx: is missing"
+@pytest.mark.parametrize("file", ["encoder.onnx", "weights.bin"])
+def test_a_missing_file_is_refused(artifact: Path, file: str) -> None:
+    (artifact / file).unlink()
+    assert refusal(artifact) == f"{file}: is missing"
 
 
 def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> None:
@@ -62,7 +64,7 @@ def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> No
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 4"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 5"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,7 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
             "Value error, classification needs labels, pooling, bias, classifier.onnx",
         ),
         (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs tokenizer.json"),
+        (lambda m: m["files"].pop("weights.bin"), "Value error, translation needs weights.bin"),
     ],
 )
 def test_a_foreign_manifest_is_refused_with_the_field(

@@ -120,9 +120,9 @@ class TinyTranslator:
     def save(self, directory: Path, name: str = "tiny-en-fr", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
         directory.mkdir(parents=True)
-        onnx.save(self.attention(), directory / "attention.onnx")
-        onnx.save(self.encoder(), directory / "encoder.onnx")
-        onnx.save(self.decoder_step(), directory / "decoder_step.onnx")
+        save_graph(self.attention(), directory / "attention.onnx")
+        save_graph(self.encoder(), directory / "encoder.onnx")
+        save_graph(self.decoder_step(), directory / "decoder_step.onnx")
         tokenizer(end_of_sequence=True).save(str(directory / "tokenizer.json"))
         parts = {
             "name": name,
@@ -246,8 +246,8 @@ class TinyClassifier:
     def save(self, directory: Path, name: str = "tiny-sentiment", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
         directory.mkdir(parents=True)
-        onnx.save(self.classifier(), directory / "classifier.onnx")
-        onnx.save(self.attention(), directory / "attention.onnx")
+        save_graph(self.classifier(), directory / "classifier.onnx")
+        save_graph(self.attention(), directory / "attention.onnx")
         tokenizer(end_of_sequence=False).save(str(directory / "tokenizer.json"))
         parts = {
             "name": name,
@@ -354,6 +354,11 @@ def tokenizer(end_of_sequence: bool) -> Tokenizer:
     return result
 
 
+def save_graph(graph: onnx.ModelProto, path: Path) -> None:
+    """The graph, and its weights at the end of the artifact's weights.bin."""
+    onnx.save(graph, path, save_as_external_data=True, location="weights.bin", size_threshold=256)
+
+
 def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path:
     """manifest.json for the files that are there."""
     dimensions = {
@@ -366,7 +371,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 4,
+        "format_version": 5,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,
