@@ -38,7 +38,7 @@ def store_weights(models: Iterable[ir.Model], directory: Path) -> None:
                     places[content],
                     len(content),
                     tensor.dtype,
-                    shape=ir.Shape(tensor.shape),
+                    shape=ir.Shape(tensor.numpy().shape),
                     name=tensor.name or "",
                     base_dir=directory,
                 )
