@@ -89,6 +89,8 @@ def _layers(model: ModelConfig) -> str:
         )
     if isinstance(model, ClassifierConfig):
         layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
+        if model.n_grams is not None:
+            layers += f", {model.n_grams.buckets:,} weights of runs of up to {model.n_grams.longest} tokens"
     elif isinstance(model, LanguageModelConfig):
         layers = f"{model.n_decoder_layers} decoder layers without an encoder"
     else:
@@ -139,6 +141,17 @@ def _data(config: Config) -> str:
         f"| {source.file}{REWRITES[source.rewrite]} | {_share(source)} | {source.licence} |"
         for source in config.data.train
     ]
+    if config.pretraining is not None:
+        rows += [
+            f"| {source.file}, without labels, before that | all | {source.licence} |"
+            for source in config.pretraining.train
+        ]
+    if config.n_gram_training is not None:
+        texts = config.n_gram_training.unlabelled
+        rows += [
+            f"| {source.file}, as the n-grams label it | those they are sure of | {source.licence} |"
+            for source in texts
+        ]
     return "\n".join(
         [
             "## Training data and licences",
