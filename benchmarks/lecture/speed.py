@@ -28,7 +28,7 @@ LENGTHS = (32, 128, 512, 2048)
 """Tokens of every sequence of a training batch, and cached ones of a decoding step."""
 
 BATCH_TOKENS = 2048
-SECONDS_PER_POINT, ROUNDS = 0.6, 3
+SECONDS_PER_POINT, ROUNDS = 0.3, 2
 
 
 def measure(systems: Iterable[System], quick: bool, console: Console) -> None:

@@ -158,4 +158,5 @@ def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> Non
     for name, model in models.items():
         scores = json.loads((CHECKPOINTS / name / "evaluation.json").read_text(encoding="utf-8"))
         assert model["evaluation"] == scores != {}
+    server.post("/translate", json={"text": "Hi.", "target": "fr"}).raise_for_status()
     assert 'attend_requests_total{route="/translate",status="200"}' in server.get("/metrics").text
