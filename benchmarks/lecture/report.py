@@ -7,7 +7,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS
+from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS, tokens_per_s
 from benchmarks.report import markdown, measured, printed
 from benchmarks.results import Record, load, machine
 from benchmarks.tables import Rows
@@ -21,13 +21,13 @@ SCORES = {
     "language-model": {"perplexity": "perplexity", "bits_per_byte": "bits per byte"},
     "classification": {"accuracy": "accuracy, %"},
 }
+DECIMALS = {"bits_per_byte": 3}
 COMPARED = (
     "lecture's Transformer",
     "GRU without attention",
     "GRU with additive attention",
     "LSTM with additive attention",
 )
-SHORT = LENGTHS[0]
 
 
 def write(quick: bool, console: Console) -> Path:
@@ -63,19 +63,12 @@ def _rows(quality: list[Record], speed: dict[str, Record], scores: dict[str, str
     for record in quality:
         times = speed.get(record["system"], {"training": {}, "decoding": {}})
         row = [record["system"], record["section"], f"{record['parameters'] / 1e6:.2f} M"]
-        row += [f"{record['scores'][name]:.1f}" for name in scores]
+        row += [f"{record['scores'][name]:.{DECIMALS.get(name, 1)}f}" for name in scores]
         row += [f"{record['same_when_shuffled']:.0%}"] if shuffled else []
         row.append(f"{tokens_per_s(times):,.0f}" if times["training"] else "")
         row += [_milliseconds(times["decoding"], length) for length in LENGTHS if decoding]
         rows.append(row)
     return rows
-
-
-def tokens_per_s(times: Record) -> float:
-    """Tokens of a short training batch, of both sides where there are two, by the time of its step."""
-    sides = 2 if times["family"] == "translation" else 1
-    tokens: float = sides * 1000 * times["batch_tokens"] / times["training"][str(SHORT)]
-    return tokens
 
 
 def _milliseconds(times: dict[str, float], length: int) -> str:

@@ -54,6 +54,13 @@ def measure(systems: Iterable[System], quick: bool, console: Console) -> None:
     save("lecture-speed", ["system", "family"], records, quick)
 
 
+def tokens_per_s(times: Record) -> float:
+    """Tokens of a short training batch, of both sides where there are two, by the time of its step."""
+    sides = 2 if times["family"] == "translation" else 1
+    tokens: float = sides * 1000 * times["batch_tokens"] / times["training"][str(LENGTHS[0])]
+    return tokens
+
+
 def _longer(config: Config, length: int) -> Config:
     """The configuration with positions for such a length."""
     return config.model_copy(update={"model": config.model.model_copy(update={"max_positions": length})})

@@ -1,6 +1,6 @@
 import pytest
 
-from benchmarks.lecture.report import tokens_per_s
+from benchmarks.lecture.speed import tokens_per_s
 from benchmarks.lecture.systems import SYSTEMS, System
 
 
