@@ -43,17 +43,19 @@ def train(
     run: Annotated[Path | None, typer.Option(help="Where checkpoints and curves go; default runs/NAME.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where the result goes; default checkpoints/NAME.")] = None,
     start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
+    new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
 ) -> None:
     """Train a model. Killed and started again, it goes on from its last checkpoint.
 
     With --start it goes on with a model that was trained before, on whatever the configuration names: more of the
-    same corpora, or a user's own.
+    same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
+    checkpoint has begin with its embeddings.
     """
     from model.training import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
     run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
-    train_model(loaded, data, run, out, start)
+    train_model(loaded, data, run, out, start, new_vocabulary)
 
 
 @app.command()

@@ -104,6 +104,28 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
 
 
+def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
+    """Give a model the weights of a checkpoint, whose vocabulary may be another.
+
+    A piece that both vocabularies have keeps its embedding, any other keeps the model's (Zoph et al. 2016; Kocmi and
+    Bojar 2018).
+
+    Raises:
+        CheckpointError: `start` is no checkpoint, or its model has other dimensions.
+    """
+    checkpoint = load_checkpoint(start)
+    weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
+    into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
+    try:
+        for name, rows in model.state_dict().items():
+            if name.endswith("embedding.tokens.weight"):
+                rows[list(into)] = weights[name][list(of)]
+                weights[name] = rows
+        model.load_state_dict(weights)
+    except (KeyError, RuntimeError) as error:
+        raise CheckpointError(f"{start} does not hold the weights of this model: {error}") from error
+
+
 def load_weights(model: Model, directory: Path) -> None:
     """Give a model the weights of a checkpoint directory.
 

@@ -43,9 +43,8 @@ from model.checkpoint import (
     Model,
     average_weights,
     build_model,
-    load_checkpoint,
-    load_weights,
     save_checkpoint,
+    start_with,
 )
 from model.config import Config, LanguageModelConfig, NGramTrainingConfig, PretrainingConfig, TrainingConfig
 from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled
@@ -76,12 +75,18 @@ class Stage:
 
 
 def train(
-    config: Config, data_dir: Path | None, run_dir: Path, checkpoint_dir: Path, start: Path | None = None
+    config: Config,
+    data_dir: Path | None,
+    run_dir: Path,
+    checkpoint_dir: Path,
+    start: Path | None = None,
+    new_vocabulary: bool = False,
 ) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
     Args:
         start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
+        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
@@ -90,15 +95,14 @@ def train(
     lightning.seed_everything(config.training.seed, workers=True)
     run_dir.mkdir(parents=True, exist_ok=True)
     tokenizer_path = run_dir / TOKENIZER
-    known = load_tokenizer(tokenizer_path) if tokenizer_path.is_file() else None
-    if start is not None:
-        known = load_checkpoint(start).tokenizer
+    learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
+    known = load_tokenizer(learnt) if learnt.is_file() else None
     data, tokenizer = prepare(config, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
     model = build_model(config)
     if start is not None:
-        load_weights(model, start)
+        start_with(model, start, tokenizer)
     if isinstance(model, TransformerClassifier):
         n_grams, model.n_grams = model.n_grams, None
         if config.pretraining is not None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 
 from model.data import Row
@@ -18,8 +18,11 @@ WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 def word_pairs(rows: Sequence[Row]) -> list[Row]:
-    """Pairs of words in small letters, each the other's best by Dice's coefficient: rows with both over mean rows with
-    either. Words that are the same on both sides are mostly names, and left out."""
+    """Pairs of words, each the other's best by Dice's coefficient: rows with both over mean rows with either.
+
+    Words that are the same on both sides are mostly names, and left out. A word is written as it mostly is, which is
+    in small letters unless German makes it a noun, or English a day.
+    """
     texts = [(set(WORD.findall(row.left.lower())), set(WORD.findall(row.right.lower()))) for row in rows]
     counts = [Counter(word for text in texts for word in text[side]) for side in (0, 1)]
     most = max(FEWEST_ROWS, LARGEST_SHARE * len(rows))
@@ -32,8 +35,20 @@ def word_pairs(rows: Sequence[Row]) -> list[Row]:
     scores = sorted((2 * n / (counts[0][pair[0]] + counts[1][pair[1]]), pair) for pair, n in both.items() if n > 1)
     best_of_left = {left: right for _, (left, right) in scores}
     best_of_right = {right: left for _, (left, right) in scores}
+    usual_left, usual_right = (_usual_spelling(row[side] for row in rows) for side in (0, 1))
     return [
-        Row(left, right)
+        Row(usual_left[left], usual_right[right])
         for score, (left, right) in scores
         if score >= LEAST_DICE and best_of_left[left] == right and best_of_right[right] == left != right
     ]
+
+
+def _usual_spelling(texts: Iterable[str]) -> dict[str, str]:
+    """The capitals of each word, by the word in small letters; first words do not tell, unless there are no others."""
+    first, inside = Counter[str](), Counter[str]()
+    for text in texts:
+        words = WORD.findall(text)
+        first.update(words[:1])
+        inside.update(words[1:])
+    ordered = [word for counter in (first, inside) for word, _ in reversed(counter.most_common())]
+    return {word.lower(): word for word in ordered}

@@ -107,6 +107,14 @@ def test_single_words_are_those_that_come_in_the_same_rows() -> None:
     assert {(row.left, row.right) for row in found} == {pair for pair in DICTIONARY.items() if pair[0] != pair[1]}
 
 
+def test_single_words_are_written_as_they_mostly_are_inside_sentences() -> None:
+    rows = [Row(row.left.replace("cat", "Monday"), row.right.replace("chat", "Chat")) for row in sentences()]
+    started = [Row("Dog it is.", "Chien, oui.")] * 3
+    found = {row.left: row.right for row in rewrite(rows + started, "single_words")}
+    assert found["Monday"] == "Chat"
+    assert found["dog"] == "chien"
+
+
 def test_lists_are_of_single_words() -> None:
     found = rewrite(sentences(), "lists")
     assert len(found) == len(sentences())

@@ -95,6 +95,26 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(dat
     assert json.loads((more / "training.json").read_text())["steps"] == 61
 
 
+def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both_have(
+    data: Path, tmp_path: Path
+) -> None:
+    learnt, more = tmp_path / "learnt", tmp_path / "more"
+    train(translation_config(), data, tmp_path / "run", learnt)
+    others = [(source.replace("a", "ö"), target.replace("e", "ß")) for source, target in PAIRS]
+    (data / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in others))
+    barely = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-9, muon_learning_rate=1e-9)
+    train(barely, data, tmp_path / "further", more, start=learnt, new_vocabulary=True)
+    before, after = load_checkpoint(learnt), load_checkpoint(more)
+    old, new = before.tokenizer.get_vocab(), after.tokenizer.get_vocab()
+    shared = sorted(old.keys() & new.keys())
+    assert 200 < len(shared) < len(new), "bytes, at least, but not everything"
+    vectors = [
+        checkpoint.model.state_dict()["embedding.tokens.weight"][[vocabulary[piece] for piece in shared]]
+        for checkpoint, vocabulary in ((before, old), (after, new))
+    ]
+    torch.testing.assert_close(*vectors, atol=1e-3, rtol=0)
+
+
 def test_training_does_not_begin_with_the_weights_of_another_model(data: Path, tmp_path: Path) -> None:
     train(classifier_config(), data, tmp_path / "run", tmp_path / "classifier")
     with pytest.raises(CheckpointError, match="does not hold the weights of this model"):
