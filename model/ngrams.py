@@ -27,12 +27,17 @@ MULTIPLIER = 1_000_003
 class NGramLogits(nn.Module):
     """Per-token logits of the token itself and of the runs that it ends, which add up to 0 over the classes.
 
+    They are to be averaged over a text, and a mean of few says much by chance: of each, a text of n tokens counts
+    n / (n + prior), as if it went on with `prior` tokens that say nothing.
+
     Attributes:
         weight: (F, C - 1), of every class but the first.
+        prior: (), in tokens.
         scale: (F, C - 1), what a weight is multiplied by while it is trained; None afterwards.
     """
 
     scale: Tensor | None
+    prior: Tensor
 
     def __init__(self, vocab_size: int, n_labels: int, config: NGramConfig) -> None:
         super().__init__()
@@ -40,20 +45,22 @@ class NGramLogits(nn.Module):
         self.config = config
         self.weight = nn.Parameter(torch.zeros(vocab_size + config.buckets, n_labels - 1))
         self.register_buffer("scale", None, persistent=False)
+        self.register_buffer("prior", torch.tensor(0.0))
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """ids (B, S) to logits (B, S, C)."""
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B) to logits (B, S, C)."""
         table = self.weight if self.scale is None else self.weight * self.scale
         logits = F.embedding(ids, table).float()  # (B, S, C - 1)
         for features in self.runs(ids):
             logits = logits + F.embedding(features, table).float()
         logits = F.pad(logits, (1, 0))  # (B, S, C)
-        return logits - logits.mean(dim=-1, keepdim=True)
+        counted = lengths / (lengths + self.prior.float())
+        return (logits - logits.mean(dim=-1, keepdim=True)) * counted[:, None, None]
 
     def pooled(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B) to their mean logits (B, C)."""
         real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
-        logits: Tensor = (self(ids) * real).sum(dim=1) / lengths.unsqueeze(1)
+        logits: Tensor = (self(ids, lengths) * real).sum(dim=1) / lengths.unsqueeze(1)
         return logits
 
     def runs(self, ids: Tensor) -> list[Tensor]:
@@ -93,4 +100,4 @@ class NGramClassifier(nn.Module):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
-        return self.n_grams.pooled(ids, lengths), self.n_grams(ids)
+        return self.n_grams.pooled(ids, lengths), self.n_grams(ids, lengths)

@@ -113,8 +113,7 @@ def train(
             texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
             train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
         model.n_grams = n_grams
-        factors = calibrate(model, [cast(ReviewExample, review) for review in data.validation])
-        print("calibrated by", *(f"{factor:.3f}" for factor in factors), flush=True)
+        print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         _optimize(model, _stage(config, data), run_dir)
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)

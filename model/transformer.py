@@ -167,7 +167,7 @@ class TransformerClassifier(nn.Module):
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
         token_logits = self.output(hidden)
         if self.n_grams is not None:
-            token_logits = token_logits + self.n_grams(ids)
+            token_logits = token_logits + self.n_grams(ids, lengths)
         token_logits = token_logits.masked_fill(padding, 0.0)
         if self.config.pooling == "max":
             pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)

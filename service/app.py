@@ -1,6 +1,7 @@
 """The application: models in, ASGI out."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -21,6 +22,8 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         models.start()
+        gc.collect()
+        gc.freeze()
         yield
         await asyncio.to_thread(models.stop, settings.drain_timeout_s)
 

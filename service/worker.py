@@ -4,6 +4,7 @@ Python runs one thread of a process at a time. A step is some hundreds of micros
 Python; in one process an engine, a second one and the event loop wait for each other at each of these changes.
 """
 
+import gc
 import logging
 import multiprocessing
 import signal
@@ -256,6 +257,8 @@ def _work(connection: Connection, make_engine: MakeEngine[Output]) -> None:
         connection.send(f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}")
         return
     connection.send(None)
+    gc.collect()
+    gc.freeze()
     _Office(connection, engine, recorder).serve()
 
 

@@ -105,8 +105,9 @@ class Protected:
 
 def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
     """Replace placeholders by stand-ins, and what else is to be kept."""
-    stand_ins = _stand_ins(text)
-    replaced = [(span, next(stand_ins[kind])) for span, kind in found(text, keep)]
+    placed = found(text, keep)
+    stand_ins = _stand_ins(text) if placed else {}
+    replaced = [(span, next(stand_ins[kind])) for span, kind in placed]
     taken = [span for span, _ in replaced]
     replaced += [(span, "") for span in _symbols(text) if len(set(overlapping(taken, span))) == 1]
     replaced.sort(key=lambda item: item[0].pair)

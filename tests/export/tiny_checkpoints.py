@@ -89,3 +89,6 @@ def randomize(model: nn.Module, eos: float = 5) -> None:
         parameter.data = torch.randn(parameter.shape, generator=random) * (0.05 if name.endswith("bias") else scale)
         if name.endswith("tokens.weight"):
             parameter.data[EOS_ID] *= eos
+    for name, buffer in model.named_buffers():
+        if name.endswith("prior"):
+            buffer.fill_(9.0)

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from model.batching import ReviewExample
-from model.calibration import calibrate, likeliest_factors
+from model.calibration import calibrate, likeliest
 from model.config import ClassifierConfig, NGramConfig
 from model.transformer import TransformerClassifier
 
@@ -29,9 +29,13 @@ def examples(n: int) -> list[ReviewExample]:
 def test_the_factors_are_those_by_which_the_logits_were_spoilt() -> None:
     torch.manual_seed(1)
     true = torch.randn(2, 20_000, 3)
-    labels = torch.distributions.Categorical(logits=true.sum(dim=0)).sample()
+    lengths = torch.randint(1, 200, (20_000,))
+    counted = torch.stack([torch.ones(20_000), lengths / (lengths + 30)]).unsqueeze(-1)
+    labels = torch.distributions.Categorical(logits=(counted * true).sum(dim=0)).sample()
     spoilt = true * torch.tensor([4.0, 0.2])[:, None, None]
-    torch.testing.assert_close(likeliest_factors(spoilt, labels), torch.tensor([0.25, 5.0]), rtol=0.1, atol=0)
+    calibration = likeliest(spoilt, labels, lengths)
+    np.testing.assert_allclose(calibration.factors, [0.25, 5.0], rtol=0.1)
+    np.testing.assert_allclose(calibration.prior, 30, rtol=0.2)
 
 
 def test_the_factors_go_into_the_weights() -> None:
@@ -43,8 +47,11 @@ def test_the_factors_go_into_the_weights() -> None:
     ids, lengths = torch.tensor([[5, 6, 7, 8]]), torch.tensor([4])
     n_grams = model.n_grams.pooled(ids, lengths)
     encoder = model(ids, lengths)[0] - n_grams
-    factors = calibrate(model, held_out)
-    torch.testing.assert_close(model(ids, lengths)[0], factors[0] * encoder + factors[1] * n_grams)
+    calibration = calibrate(model, held_out)
+    assert calibration is not None
+    first, second = calibration.factors
+    counted = 4 / (4 + calibration.prior)
+    torch.testing.assert_close(model(ids, lengths)[0], first * encoder + counted * second * n_grams)
 
 
 def test_held_out_labels_become_likelier_and_no_text_alone_changes_its_label() -> None:

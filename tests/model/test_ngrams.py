@@ -21,8 +21,14 @@ def counted() -> NGramLogits:
     return counted
 
 
+def logits_of(model: NGramLogits, texts: list[list[int]]) -> torch.Tensor:
+    """Of texts of one length."""
+    logits: torch.Tensor = model(torch.tensor(texts), torch.tensor([len(text) for text in texts]))
+    return logits
+
+
 def test_runs_tell_what_single_words_cannot() -> None:
-    logits = counted()(torch.tensor([[FILM, GOOD], [NOT, GOOD], [FILM, BAD], [NOT, BAD]]))[:, 1]  # the second token's
+    logits = logits_of(counted(), [[FILM, GOOD], [NOT, GOOD], [FILM, BAD], [NOT, BAD]])[:, 1]  # the second token's
     assert (logits[:, 1] > logits[:, 0]).tolist() == [True, False, False, True]
 
 
@@ -38,7 +44,7 @@ def test_a_text_counts_a_word_once_however_often_it_says_it() -> None:
 
 def test_a_tokens_logits_do_not_depend_on_what_comes_after_it() -> None:
     torch.testing.assert_close(
-        counted()(torch.tensor([[FILM, NOT, GOOD]]))[:, :2], counted()(torch.tensor([[FILM, NOT, BAD]]))[:, :2]
+        logits_of(counted(), [[FILM, NOT, GOOD]])[:, :2], logits_of(counted(), [[FILM, NOT, BAD]])[:, :2]
     )
 
 
@@ -53,21 +59,31 @@ def test_logits_are_the_sum_of_the_weights_of_every_run() -> None:
         pair = V + (before * m + token) % 997
         triple = V + ((before_before * m + before) * m + token) % 997
         sums = torch.cat([torch.zeros(1), (model.weight[token] + model.weight[pair] + model.weight[triple]).detach()])
-        torch.testing.assert_close(model(torch.tensor([ids]))[0, i], sums - sums.mean())
+        torch.testing.assert_close(logits_of(model, [ids])[0, i], sums - sums.mean())
 
 
 def test_taking_the_scale_into_the_weights_changes_no_logit() -> None:
     model = counted()
     torch.nn.init.normal_(model.weight)
-    ids = torch.tensor([[FILM, NOT, GOOD, A]])
-    before = model(ids)
+    before = logits_of(model, [[FILM, NOT, GOOD, A]])
     model.fold()
-    torch.testing.assert_close(model(ids), before)
-    assert set(model.state_dict()) == {"weight"}
+    torch.testing.assert_close(logits_of(model, [[FILM, NOT, GOOD, A]]), before)
+    assert set(model.state_dict()) == {"weight", "prior"}
 
 
 def test_padding_is_not_pooled() -> None:
     model = counted()
     short, padded = torch.tensor([[FILM, NOT, GOOD]]), torch.tensor([[FILM, NOT, GOOD, 0, 0]])
     torch.testing.assert_close(model.pooled(padded, torch.tensor([3])), model.pooled(short, torch.tensor([3])))
-    torch.testing.assert_close(model.pooled(short, torch.tensor([3]))[0], model(short)[0].mean(dim=0))
+    torch.testing.assert_close(
+        model.pooled(short, torch.tensor([3]))[0], logits_of(model, short.tolist())[0].mean(dim=0)
+    )
+
+
+def test_a_short_text_counts_less_of_the_same_words() -> None:
+    model = counted()
+    model.prior.fill_(6)
+    without_prior = counted()
+    once, often = [GOOD, GOOD], [GOOD] * 18
+    for ids, share in ((once, 2 / 8), (often, 18 / 24)):
+        torch.testing.assert_close(logits_of(model, [ids]), share * logits_of(without_prior, [ids]))
