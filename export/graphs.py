@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from export.hard_attention import attend_to_one, attend_to_one_of_past
@@ -72,7 +73,8 @@ class DecoderStepGraph(nn.Module):
         super().__init__()
         self.embedding = model.embedding
         self.decoder = model.decoder
-        self.vocabulary_logits = model.logits
+        # All of them are not looked up, so that the projection is the embedding itself.
+        self.target_tokens = None if model.is_target_token.all() else model.is_target_token.nonzero().squeeze(1)
         layers = decoder_layers(model.decoder)
         # ONNX Runtime's products of one row are fast only where they are not scaled, so the weights are.
         self.inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in layers)
@@ -110,10 +112,12 @@ class DecoderStepGraph(nn.Module):
             caches = past_key_values[4 * i : 4 * i + 4]
             x, *written = decode_layer(layer, project, query, x, rows, *caches)
             present += written
-        logits = self.vocabulary_logits(self.decoder.final_norm(x)).squeeze(1).float()
-        # ONNX Runtime's LogSoftmax over all of V takes less time than the log-sum-exp that k candidates would need.
-        log_probs, token_ids = best_tokens(logits.log_softmax(dim=-1), k)
-        return token_ids, log_probs, *present
+        table = self.embedding.tokens.weight
+        projection = table if self.target_tokens is None else table.index_select(0, self.target_tokens)
+        logits = F.linear(self.decoder.final_norm(x), projection).squeeze(1).float()
+        # ONNX Runtime's LogSoftmax over all of them takes less time than the log-sum-exp that k candidates would need.
+        log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
+        return best if self.target_tokens is None else self.target_tokens.take(best), log_probs, *present
 
 
 class ClassifierGraph(nn.Module):

@@ -19,8 +19,11 @@ def operands(node: ir.Node) -> tuple[ir.Value, ir.Value]:
 
 
 def constant_array(value: ir.Value) -> NDArray[np.float32] | None:
-    """What a value holds, if it is an initializer or the transpose of one."""
+    """What a value holds, if it is an initializer, rows of one, or the transpose of either."""
     producer = value.producer()
+    if producer is not None and producer.op_type == "Gather":
+        table, rows = (constant_array(operand) for operand in operands(producer))
+        return None if table is None or rows is None else table[rows]
     if producer is not None and producer.op_type == "Transpose":
         transposed = producer.inputs[0]
         held = constant_array(transposed) if transposed is not None else None

@@ -112,8 +112,12 @@ def prove_translation(
 
     limit = min(MAX_TARGET_TOKENS, translator.manifest.limits.max_target_tokens)
     targets = [ids[: limit - 1] for ids in hypotheses]
-    expected = [distributions_of(model, source, target) for source, target in zip(sources, targets, strict=True)]
-    actual = forced_distributions(translator, sources, targets)
+    known = model.is_target_token.numpy()
+    pairs = zip(sources, targets, strict=True)
+    expected = [distributions_of(model, source, target)[:, known] for source, target in pairs]
+    forced = forced_distributions(translator, sources, targets, int(known.sum()))
+    examination.zero("probabilities of tokens of no target", [np.exp(x[:, ~known]) for x in forced])
+    actual = [x[:, known] for x in forced]
     examination.close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
     examination.agree("most probable tokens", best(actual), best(expected))
 
@@ -189,13 +193,15 @@ def distributions_of(model: Transformer, source: list[int], target: list[int]) -
     return distributions
 
 
-def forced_distributions(translator: Translator, sources: list[list[int]], targets: list[list[int]]) -> list[Array]:
-    """The same step by step, one row for each source, row r entering at step r."""
+def forced_distributions(
+    translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int
+) -> list[Array]:
+    """The same step by step, one row for each source, row r entering at step r; n_known tokens can be produced."""
     manifest = translator.manifest
     size = manifest.dimensions.vocab_size
-    rows = DecoderRows(translator.decoder_step, manifest, len(sources), max(map(len, sources)), k=size)
+    rows = DecoderRows(translator.decoder_step, manifest, len(sources), max(map(len, sources)), k=n_known)
     memories = translator.encode(sources)
-    distributions = [np.empty((len(target) + 1, size), np.float32) for target in targets]
+    distributions = [np.full((len(target) + 1, size), -np.inf, np.float32) for target in targets]
     for step in range(len(sources) + max(map(len, targets))):
         here = {row: step - row for row, target in enumerate(targets) if 0 <= step - row <= len(target)}
         for row, position in here.items():

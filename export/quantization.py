@@ -119,10 +119,21 @@ class Rewriter:
             self.graph.remove(node, safe=True)
 
     def tied_weight(self, node: ir.Node, weight: NDArray[np.float32]) -> ir.Value | None:
-        """The embedding's bytes, transposed, where the weight is the embedding; ONNX Runtime transposes at load."""
-        if self.embedding is None or not np.array_equal(weight.T, self.embedding):
+        """The embedding's bytes, or some rows of them, transposed, where the weight (K, N) is that of the embedding.
+
+        ONNX Runtime selects and transposes when it loads.
+        """
+        if self.embedding is None:
             return None
-        return self.insert(node, "Transpose", "columns", self.graph.initializers["embedding.bytes"], perm=(1, 0))
+        places = {row.tobytes(): place for place, row in enumerate(self.embedding)}
+        rows = [places.get(column.tobytes()) for column in weight.T]
+        if None in rows:
+            return None
+        table = self.graph.initializers["embedding.bytes"]
+        if len(rows) < len(self.embedding):
+            chosen = self.constant(f"{layer(node)}.rows", np.array(rows))
+            table = self.insert(node, "Gather", "rows_of_table", table, chosen, axis=0)
+        return self.insert(node, "Transpose", "columns", table, perm=(1, 0))
 
     def constant(self, name: str, array: NDArray[Any]) -> ir.Value:
         """The initializer of this name, made of `array` if it is new."""

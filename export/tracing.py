@@ -132,7 +132,9 @@ def quiet_exporter() -> Iterator[None]:
 
 
 def fold_tables(model: ir.Model) -> None:
-    """Compute what depends on weights alone, however large, but the transposed embedding that a decoder is tied to.
+    """Compute what depends on weights alone, however large, but what a tied decoder projects by.
+
+    That is the embedding transposed, or rows of it.
 
     The exporter folds up to 512 x 512 numbers. The embedding is kept once; ONNX Runtime transposes it when it loads.
     """
@@ -141,7 +143,7 @@ def fold_tables(model: ir.Model) -> None:
         model,
         input_size_limit=limit,
         output_size_limit=limit,
-        should_fold=lambda node: False if node.op_type == "Transpose" else None,
+        should_fold=lambda node: False if node.op_type in ("Gather", "Transpose") else None,
     )
     RemoveUnusedNodesPass()(model)
 

@@ -32,6 +32,9 @@ from model.transformer import Transformer, TransformerClassifier
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
 
+OF_TOKENS = ("embedding.tokens.weight", "is_target_token")
+"""Ends of the names of tensors with a row for each token."""
+
 CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -107,8 +110,8 @@ def load_checkpoint(directory: Path) -> Checkpoint:
 def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
-    A piece that both vocabularies have keeps its embedding, any other keeps the model's (Zoph et al. 2016; Kocmi and
-    Bojar 2018).
+    A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
+    al. 2016; Kocmi and Bojar 2018).
 
     Raises:
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
@@ -118,7 +121,7 @@ def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
     into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
     try:
         for name, rows in model.state_dict().items():
-            if name.endswith("embedding.tokens.weight"):
+            if name.endswith(OF_TOKENS):
                 rows[list(into)] = weights[name][list(of)]
                 weights[name] = rows
         model.load_state_dict(weights)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
@@ -23,6 +24,9 @@ from model.tokenizer import EOS_ID, train_tokenizer
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
+
+ROUND = 64
+"""Kernels want whole blocks."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -125,6 +129,22 @@ def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Itera
     for text in _encode(tokenizer, texts):
         ids = np.append(text, np.int32(EOS_ID))
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def target_tokens(pools: Sequence[Pool], vocab_size: int) -> NDArray[np.bool_]:
+    """(V), the tokens that a translation may have: those of the targets, and so many others that it is a round number.
+
+    No other has been taught to be produced, and each would cost as much as any at every step.
+    """
+    found = np.zeros(vocab_size, bool)
+    found[EOS_ID] = True
+    for pool in pools:
+        for example in pool.examples:
+            assert isinstance(example, TranslationExample)
+            found[example.target] = True
+    n = -(-np.count_nonzero(found) // ROUND) * ROUND
+    found[np.argsort(~found, kind="stable")[:n]] = True
+    return found
 
 
 def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:

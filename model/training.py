@@ -47,14 +47,14 @@ from model.checkpoint import (
     start_with,
 )
 from model.config import Config, LanguageModelConfig, NGramTrainingConfig, PretrainingConfig, TrainingConfig
-from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled
+from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
 from model.ngrams import NGramClassifier, NGramLogits
 from model.optimizer import build_optimizer
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID, load_tokenizer
-from model.transformer import TransformerClassifier
+from model.transformer import Transformer, TransformerClassifier
 from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
@@ -116,6 +116,9 @@ def train(
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         _optimize(model, _stage(config, data), run_dir)
+        if isinstance(model, Transformer):
+            before = model.is_target_token if start is not None else torch.tensor(False)
+            model.is_target_token = before | torch.from_numpy(target_tokens(data.pools, config.model.vocab_size))
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
 

@@ -85,7 +85,12 @@ class Transformer(nn.Module):
 
     Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
     projection (Press and Wolf 2017). Only an encoder with a width of its own has an embedding of its own.
+
+    Attributes:
+        is_target_token: (V), which tokens a translation may have: those of the target language, once that is known.
     """
+
+    is_target_token: Tensor
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -95,6 +100,7 @@ class Transformer(nn.Module):
         self.encoder_embedding = token_embedding(encoder_layer) if config.d_encoder is not None else None
         self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
+        self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
 
     @property
     def source_embedding(self) -> TokenEmbedding:
@@ -118,8 +124,8 @@ class Transformer(nn.Module):
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden (..., E) to vocabulary logits (..., V)."""
-        return F.linear(hidden, self.embedding.tokens.weight)
+        """hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
+        return F.linear(hidden, self.embedding.tokens.weight).masked_fill(~self.is_target_token, float("-inf"))
 
     def init_caches(self, memory: Tensor, cache_length: int) -> list[LayerCache]:
         """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""

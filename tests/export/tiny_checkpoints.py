@@ -49,11 +49,15 @@ MakeArtifact = Callable[[Kind, Precision], Path]
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
     """A checkpoint of a kind of model with random weights."""
-    write_model(directory, kind, MODELS[kind])
+    write_model(directory, kind, MODELS[kind], target_share=1.0 if kind == "translation" else 0.6)
 
 
-def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 5) -> None:
-    """A checkpoint of any model with random weights, of which that of </s> is `eos` times as large."""
+def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 5, target_share: float = 1.0) -> None:
+    """A checkpoint of any model with random weights, of which that of </s> is `eos` times as large.
+
+    Args:
+        target_share: of the tokens, how many a translation may have.
+    """
     training = {
         "batch_tokens": 1,
         "max_steps": 1,
@@ -73,12 +77,12 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
         }
     )
     built = build_model(config)
-    randomize(built, eos)
+    randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
     save_checkpoint(directory, config, built.state_dict(), tokenizer)
 
 
-def randomize(model: nn.Module, eos: float = 5) -> None:
+def randomize(model: nn.Module, eos: float, target_share: float) -> None:
     """Weights with which greedy search wanders through the vocabulary and ends where it likes.
 
     PyTorch's own make a tied decoder repeat its last token for ever, and leave all layer normalizations equal.
@@ -92,3 +96,6 @@ def randomize(model: nn.Module, eos: float = 5) -> None:
     for name, buffer in model.named_buffers():
         if name.endswith("prior"):
             buffer.fill_(9.0)
+        if name == "is_target_token":
+            buffer.copy_(torch.rand(buffer.shape, generator=random) < target_share)
+            buffer[EOS_ID] = True

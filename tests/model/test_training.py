@@ -16,7 +16,7 @@ from model.evaluation import classify, translate
 from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
 from model.training import TrainingModule, sure_labels, train
-from model.transformer import TransformerClassifier
+from model.transformer import Transformer, TransformerClassifier
 
 PAIRS = [
     ("a dog runs", "un chien court"),
@@ -82,6 +82,11 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
     translations = translate(checkpoint, [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS]
     assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 60
+    assert isinstance(checkpoint.model, Transformer)
+    can_be_written = checkpoint.model.is_target_token
+    assert len(can_be_written) > 64 == can_be_written.sum(), "those of the targets, rounded up"
+    for _, target in PAIRS:
+        assert can_be_written[checkpoint.tokenizer.encode(target).ids].all()
 
 
 def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -91,7 +96,7 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(dat
     gently = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
     train(gently, data, tmp_path / "further", more, start=learnt)
     translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
-    assert [text for text, _ in translations] == [target for _, target in PAIRS]
+    assert [text for text, _ in translations] == [target for _, target in PAIRS], "it can still write them all"
     assert json.loads((more / "training.json").read_text())["steps"] == 61
 
 

@@ -90,3 +90,12 @@ def test_the_encoder_tells_order(transformer: Transformer) -> None:
     mask = torch.ones(1, 3, dtype=torch.bool)
     memory, swapped = transformer.encode(ids, mask), transformer.encode(ids[:, [1, 0, 2]], mask)
     assert not torch.allclose(memory[:, 2], swapped[:, 2], atol=1e-4)
+
+
+def test_a_translation_has_target_tokens_alone(transformer: Transformer) -> None:
+    hidden = torch.randn(2, 3, transformer.config.d_model)
+    every = transformer.logits(hidden)
+    transformer.is_target_token[10:] = False
+    some = transformer.logits(hidden)
+    torch.testing.assert_close(some[..., :10], every[..., :10])
+    assert (some[..., 10:] == float("-inf")).all()
