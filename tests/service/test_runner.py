@@ -117,6 +117,30 @@ def test_caches_grow_with_long_rows_and_shrink_back(
     assert runner._cross_attention.length < 40
 
 
+@pytest.mark.parametrize("attention", ["self", "cross"])
+def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    sources = (random_source(rng, 40) for _ in range(1000))
+    long = next(source for source in sources if len(tiny_translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+    runner = runner_of(translator_artifact)
+    beams = BeamSearch(runner, 16, BOS, EOS)
+    search_all(beams, 16, [Sequence(random_source(rng, 5), Search(9))], rng)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    group = runner._self_attention if attention == "self" else runner._cross_attention
+    with monkeypatch.context() as patch:
+        patch.setattr(list(group.caches.values())[-1], "resize", fail)
+        with pytest.raises(MemoryError):
+            search_all(beams, 16, [Sequence(long, Search(60))], rng)
+    everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
+    search_all(beams, 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+
+
 def test_a_step_writes_one_key_in_place(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
