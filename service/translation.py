@@ -133,7 +133,8 @@ class Translator:
         text, limit = protected.text, self.manifest.limits.max_source_tokens
         whole = stripped(text, Span(0, len(text)))
         spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
-        read = in_small_letters(text, spans, direction.source)
+        stand_ins = [one.place for one in protected.placeholders]
+        read = in_small_letters(text, spans, direction.source, stand_ins)
         pieces = [
             Piece(
                 span,
