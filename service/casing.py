@@ -5,8 +5,9 @@ Every character stays one character, so that places in one text are places in th
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from service.markup.placeholders import edited
 from service.sentences import Span
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -14,19 +15,25 @@ _CAPITAL_ALWAYS = {"en": re.compile(r"\bi\b")}
 """Words that a language writes with a capital wherever they stand."""
 
 
-def in_small_letters(text: str, sentences: Iterable[Span], language: str) -> str:
+def in_small_letters(text: str, sentences: Iterable[Span], language: str, stand_ins: Sequence[Span] = ()) -> str:
     """The text, as long as before, with its sentences in capitals written as others are.
 
     A sentence is in capitals if it has no small letter and at least two words, one of them of three letters: others
     may be names and abbreviations.
+
+    Args:
+        stand_ins: words that stay as they are, and tell nothing of their sentence; in order.
     """
+    shouted, _ = edited(text, [(span, span.of(text).upper()) for span in stand_ins])
+    others = {span.start for span in stand_ins}
     pieces, position = [], 0
     for span in sentences:
-        sentence = span.of(text)
-        if sentence.isupper() and _is_prose(_WORD.findall(sentence)):
-            pieces += [text[position : span.start], _sentence_case(sentence, language)]
+        words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
+        if span.of(shouted).isupper() and _is_prose(words):
+            pieces += [shouted[position : span.start], _sentence_case(span.of(shouted), language)]
             position = span.end
-    return "".join([*pieces, text[position:]])
+    small = "".join([*pieces, shouted[position:]])
+    return edited(small, [(span, span.of(text)) for span in stand_ins])[0]
 
 
 def in_capitals(text: str) -> str:

@@ -9,7 +9,7 @@ from service.artifact import Manifest
 from service.attention import Seen, Selection, refuse_beyond
 from service.errors import NotAcceptable
 from service.pool import Pool
-from service.pooling import Reading, contributions, pooled, probabilities, windows
+from service.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
 from service.scheduler import Sequence
 from service.schemas import (
     ClassifierAttention,
@@ -113,7 +113,7 @@ class Classifier:
         return prediction
 
     def _evidence(
-        self, tokens: list[ShownToken], readings: list[Reading], lengths: list[int], pooling: Literal["mean", "max"]
+        self, tokens: list[ShownToken], readings: list[Reading], lengths: list[int], pooling: Pooling
     ) -> Evidence:
         labels, bias = self.manifest.labels, np.array(self.manifest.bias)
         parts, winners = contributions(readings, bias, pooling)

@@ -22,7 +22,7 @@ from service.scheduler import Sequence
 from service.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
 from service.sentences import Span, sentence_spans
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside
+from service.tokenization import Tokenizer, beside, beside_each
 
 Vectors = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ class Embedder:
             raise NotAcceptable("a text is white space only, there is nothing to embed")
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside(n_characters, lambda: [self._stretches(text, request) for text in request.text])
+            texts = await beside_each(request.text, lambda text: self._stretches(text, request), timeout_s)
         n_tokens = sum(len(stretch.token_ids) for text in texts for stretch in text)
         if request.pooling == "none":
             self._refuse_too_many(n_tokens, 'send shorter texts, or ask for "pooling": "mean"')

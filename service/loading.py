@@ -130,9 +130,10 @@ def searches(graphs: TranslationGraphs, slots: int) -> Searches:
 
 def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Classifier:
     manifest = artifact.manifest
+    assert manifest.pooling is not None, "a classifier's manifest has one"
     engine = Engine(
         manifest.name,
-        OnePass(ClassificationRunner(artifact, provider), manifest.special_tokens.unk),
+        OnePass(ClassificationRunner(artifact, provider), manifest.pooling, manifest.special_tokens.unk),
         Scheduler(settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or 8192),
         EngineMetrics(metrics, manifest.task),
         settings.probe_interval_s,

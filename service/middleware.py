@@ -56,7 +56,9 @@ class Bookkeeping:
             await self.app(scope, receive, send_with_headers)
         except ClientGone:
             status = ClientGone.status
-        except Exception:
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic of a library in Rust is no Exception
             logger.exception("request %s failed", request.state.request_id)
             if status is not None:
                 raise  # the response has begun; breaking it off is all that can still be said

@@ -34,8 +34,12 @@ class Pool(Generic[Output]):
         """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
 
         Raises:
+            DeadlinePassed: also before anything is submitted.
             RequestError: of the first engine that failed; the others drop their parts.
         """
+        late_s = self.clock() - deadline
+        if sequences and late_s >= 0:
+            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
         futures = []
         try:
             for engine, part in self._parts(sequences):

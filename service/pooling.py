@@ -1,5 +1,7 @@
 """Classification in one pass: windows in, logits out.
 
+What the graph pools itself is not asked for: the last bits of its sums depend on the padding, and so on neighbours.
+
 A text longer than the model's window is read in windows that do not overlap. Their logits are combined as the model
 pools its tokens: the mean weighted by token counts for mean pooling, the largest for max pooling. Both are exactly the
 pooling over all the per-token logits of the text.
@@ -14,37 +16,41 @@ from numpy.typing import NDArray
 
 from service.scheduler import Sequence
 
+Pooling = Literal["mean", "max"]
+
 
 @dataclass
 class Reading:
     """What a classifier made of one window: a logit per label (C), and each token's own (S, C) if they are wanted."""
 
     wants_tokens: bool = False
-    logits: NDArray[np.float32] | None = None
+    logits: NDArray[np.float64] | None = None
     token_logits: NDArray[np.float32] | None = None
 
 
 class BatchClassifier(Protocol):
-    def classify(self, sources: list[list[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Logits (B, C) of B sources, and of each of their tokens (B, S, C)."""
+    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The logits of each token of each source, (S, C), without padding."""
 
 
 class OnePass:
     """The computation of a classification engine: a sequence is finished as soon as it is read."""
 
-    def __init__(self, classifier: BatchClassifier, unk: int) -> None:
+    def __init__(self, classifier: BatchClassifier, pooling: Pooling, unk: int) -> None:
         self._classifier = classifier
+        self._pooling = pooling
         self._unk = unk
 
     def warm_up(self) -> None:
         self._classifier.classify([[self._unk]])
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Reading]]) -> None:
-        logits, token_logits = self._classifier.classify([sequence.source_ids for sequence in sequences])
-        for row, sequence in enumerate(sequences):
-            sequence.output.logits = logits[row]
+        found = self._classifier.classify([sequence.source_ids for sequence in sequences])
+        for sequence, token_logits in zip(sequences, found, strict=True):
+            exact = token_logits.astype(np.float64)
+            sequence.output.logits = exact.mean(axis=0) if self._pooling == "mean" else exact.max(axis=0)
             if sequence.output.wants_tokens:
-                sequence.output.token_logits = token_logits[row, : len(sequence.source_ids)].copy()
+                sequence.output.token_logits = token_logits.copy()
             sequence.finished = True
 
     def step(self, _running: list[Sequence[Reading]]) -> int:
@@ -61,9 +67,9 @@ def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:
     return [token_ids[start:end] for start, end in pairwise(bounds)]
 
 
-def pooled(readings: list[Reading], lengths: list[int], pooling: Literal["mean", "max"]) -> NDArray[np.float64]:
+def pooled(readings: list[Reading], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
     """Logits (C) of a text, from the readings of its windows and their token counts."""
-    logits = np.stack([reading.logits for reading in readings if reading.logits is not None]).astype(np.float64)
+    logits = np.stack([reading.logits for reading in readings if reading.logits is not None])
     return np.average(logits, axis=0, weights=lengths) if pooling == "mean" else logits.max(axis=0)
 
 
@@ -75,7 +81,7 @@ def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def contributions(
-    readings: list[Reading], bias: NDArray[np.float64], pooling: Literal["mean", "max"]
+    readings: list[Reading], bias: NDArray[np.float64], pooling: Pooling
 ) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
     """What each of a text's S tokens adds to its logits: with the bias (C) the columns of (S, C) sum up to them.
 

@@ -1,13 +1,14 @@
 """Text to token ids and back."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import tokenizers
 
-from service.errors import ArtifactRefused, NotAcceptable
+from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.sentences import Span, halves
 from service.tokens import Token, located, piece_of
 
@@ -64,3 +65,19 @@ class Tokenizer:
 async def beside(n_characters: int, work: Callable[[], Result]) -> Result:
     """Work on so many characters outside the event loop, where they are many; the library releases Python's lock."""
     return work() if n_characters <= SHORT else await asyncio.to_thread(work)
+
+
+async def beside_each(texts: list[str], work: Callable[[str], Result], timeout_s: float) -> list[Result]:
+    """The same, on each of several texts; when nobody waits for it any more, the rest is left.
+
+    Raises:
+        DeadlinePassed: it took longer than `timeout_s`.
+    """
+    given_up = threading.Event()
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await beside(sum(map(len, texts)), lambda: [work(text) for text in texts if not given_up.is_set()])
+    except TimeoutError:
+        raise DeadlinePassed(f"the deadline passed after {timeout_s:g} s, before the text was tokenized") from None
+    finally:
+        given_up.set()

@@ -16,7 +16,7 @@ from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
 from service.sentences import Span, sentence_spans, stripped
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside
+from service.tokenization import Tokenizer, beside, beside_each
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ class Translator:
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            manuscripts = await beside(
-                n_characters, lambda: [self._manuscript(text, request, options, direction) for text in request.text]
+            manuscripts = await beside_each(
+                request.text, lambda text: self._manuscript(text, request, options, direction), timeout_s
             )
         pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
         if selection is not None:  # at least so much, whatever the translations will be
@@ -133,7 +133,8 @@ class Translator:
         text, limit = protected.text, self.manifest.limits.max_source_tokens
         whole = stripped(text, Span(0, len(text)))
         spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
-        read = in_small_letters(text, spans, direction.source)
+        stand_ins = [one.place for one in protected.placeholders]
+        read = in_small_letters(text, spans, direction.source, stand_ins)
         pieces = [
             Piece(
                 span,

@@ -46,6 +46,7 @@ class CacheGroup:
         length = self._bucket(needed)
         if length == self.length or (length < self.length < 3 * length and rows > 0):
             return False
+        self.length = 0  # until all are resized, whichever raises
         for cache in self.caches.values():
             cache.resize(length, rows)
         self.length = length

@@ -1,7 +1,5 @@
 """A classifier on ONNX Runtime."""
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,8 +15,8 @@ class ClassificationRunner:
         self._pad = artifact.manifest.special_tokens.pad
         self._session = provider.session(artifact.path("classifier.onnx"))
 
-    def classify(self, sources: list[list[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Logits (B, C) of B sources, and of each of their tokens (B, S, C)."""
-        input_ids, lengths = padded(sources, self._pad)
-        results = self._session.run(["logits", "token_logits"], {"input_ids": input_ids, "lengths": lengths})
-        return cast(tuple[NDArray[np.float32], NDArray[np.float32]], tuple(results))
+    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The logits of each token of each source, (S, C), without padding."""
+        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
+        (token_logits,) = self._session.run(["token_logits"], {"input_ids": input_ids, "lengths": lengths})
+        return [row[: len(source)] for row, source in zip(token_logits, sources, strict=True)]

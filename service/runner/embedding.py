@@ -7,9 +7,6 @@ from service.artifact import Artifact
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
-FEWEST_TOKENS = 2
-"""Of one pass. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other bits."""
-
 STATES = "last_hidden_state"
 
 GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
@@ -27,6 +24,6 @@ class EmbeddingRunner:
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""
-        input_ids, lengths = padded(sources, self._pad, FEWEST_TOKENS)  # (B, S), (B)
+        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths})
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]

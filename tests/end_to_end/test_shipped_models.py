@@ -61,6 +61,7 @@ def test_the_other_direction(server: httpx.Client, text: str, words: list[str]) 
     [
         ("WHERE IS THE STATION? It is there.", "fr", ["OÙ", "GARE"]),
         ("LES ENFANTS JOUENT DANS LE JARDIN.", "en", ["CHILDREN", "GARDEN"]),
+        ("HELLO {name}, YOU HAVE %d NEW MESSAGES.", "fr", ["name", "d", "MESSAGES"]),
     ],
 )
 def test_a_sentence_in_capitals_is_one_in_the_other_language(

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,24 @@ def test_sentences_in_capitals_are_read_in_small_letters(text: str, expected: st
 def test_english_says_i_in_a_capital() -> None:
     assert small("WHAT AM I DOING? I'M LATE.", "en") == "What am I doing? I'm late."
     assert small("IT IS TOO LATE, I'M TIRED", "en") == "It is too late, I'm tired"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("HELLO Tom, YOU HAVE 48 NEW MESSAGES.", "Hello Tom, you have 48 new messages."),
+        ("Toronto IS DOWN.", "Toronto is down."),
+        ("SQL Tom", "SQL Tom"),
+        (
+            "Hello Tom. STOP Tom. GO TO Toronto! Is Tom there? Tom!",
+            "Hello Tom. STOP Tom. GO TO Toronto! Is Tom there? Tom!",
+        ),
+        ("WHERE IS Tom?", "Where is Tom?"),
+    ],
+)
+def test_stand_ins_stay_as_they_are_and_do_not_tell_how_a_sentence_is_written(text: str, expected: str) -> None:
+    stand_ins = [Span(*match.span()) for match in re.finditer("Tom|Toronto", text)]
+    assert in_small_letters(text, sentence_spans(text, "en"), "en", stand_ins) == expected
 
 
 def test_capitals_are_as_many_characters() -> None:

@@ -72,11 +72,16 @@ async def test_server_timing_is_on_every_response() -> None:
     assert timing == "queue;dur=0.00, tokenize;dur=0.00, encode;dur=0.00, decode;dur=0.00"
 
 
+class Panic(BaseException):
+    """As libraries in Rust raise them."""
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, Panic])
 async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothing(
-    caplog: pytest.LogCaptureFixture,
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
-        raise RuntimeError("the secret cause")
+        raise kind("the secret cause")
 
     metrics = Metrics()
     async with bookkeeping_client(broken, metrics) as client:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.errors import Draining, InferenceFailed, QueueFull
+from service.errors import DeadlinePassed, Draining, InferenceFailed, QueueFull
 from service.pool import Pool
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
@@ -61,6 +61,13 @@ def bench() -> Iterator[Bench]:
     yield bench
     bench.release()
     bench.pool.stop(PATIENCE_S)
+
+
+async def test_what_comes_too_late_is_never_submitted(bench: Bench) -> None:
+    with pytest.raises(DeadlinePassed, match=r"passed 2\.0 s ago, before this work was queued"):
+        await bench.pool.run(sequences(1), bench.pool.clock() - 2)
+    assert (await bench.pool.run([], bench.pool.clock() - 2)).outputs == []
+    assert [call for harness in bench.harnesses for call, _ in harness.computation.calls] == ["warm_up"] * 2
 
 
 async def test_an_answer_has_the_outputs_in_order_whichever_engine_made_them(bench: Bench) -> None:

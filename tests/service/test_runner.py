@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact, read_artifact
+from service.attention import Kinds
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.pooling import OnePass, Pooling, Reading
 from service.runner import provider
+from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
@@ -114,6 +117,30 @@ def test_caches_grow_with_long_rows_and_shrink_back(
     assert runner._cross_attention.length < 40
 
 
+@pytest.mark.parametrize("attention", ["self", "cross"])
+def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    sources = (random_source(rng, 40) for _ in range(1000))
+    long = next(source for source in sources if len(tiny_translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+    runner = runner_of(translator_artifact)
+    beams = BeamSearch(runner, 16, BOS, EOS)
+    search_all(beams, 16, [Sequence(random_source(rng, 5), Search(9))], rng)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    group = runner._self_attention if attention == "self" else runner._cross_attention
+    with monkeypatch.context() as patch:
+        patch.setattr(list(group.caches.values())[-1], "resize", fail)
+        with pytest.raises(MemoryError):
+            search_all(beams, 16, [Sequence(long, Search(60))], rng)
+    everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
+    search_all(beams, 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+
+
 def test_a_step_writes_one_key_in_place(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,12 +169,40 @@ def test_rows_may_be_padded_for_a_device(
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: str) -> None:
+def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
     rng = np.random.default_rng(3)
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
-    logits, token_logits = runner.classify(sources)
-    for source, row, tokens in zip(sources, logits, token_logits, strict=True):
-        np.testing.assert_allclose(row, classifier.logits(source), rtol=1e-5)
-        np.testing.assert_array_equal(tokens[: len(source)], classifier.weights["token_logits_table"][source])
+    for source, found in zip(sources, runner.classify(sources), strict=True):
+        np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
+    sequences = [Sequence(source, Reading()) for source in sources]
+    OnePass(runner, pooling, unk=1).prefill(0, sequences)
+    for sequence in sequences:
+        np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
+    classifier = TinyClassifier(seed=2, pooling=pooling)
+    one_pass = OnePass(ClassificationRunner(read_artifact(classifier.save(tmp_path / "c")), CPU), pooling, unk=1)
+    rng = np.random.default_rng(3)
+    together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
+    one_pass.prefill(0, together)
+    for sequence in together:
+        alone = Sequence(sequence.source_ids, Reading())
+        one_pass.prefill(0, [alone])
+        np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
+
+
+def test_neighbours_change_no_bit_of_what_was_attended_to(translator_artifact: Artifact) -> None:
+    """A target of one token alone is one query, and would be multiplied by another kernel."""
+    rng = np.random.default_rng(3)
+    runner = AttentionRunner(translator_artifact, CPU)
+    sources = [random_source(rng, n) for n in (2, 9, 30, 5, 17, 3)]
+    targets = [random_source(rng, n) for n in (1, 12, 1, 25, 2, 1)]
+    kinds: Kinds = frozenset({"encoder", "decoder", "cross"})
+    for source, target, found in zip(sources, targets, runner.attend(sources, targets, kinds), strict=True):
+        (alone,) = runner.attend([source], [target], kinds)
+        for kind in kinds:
+            np.testing.assert_array_equal(alone[kind], found[kind])

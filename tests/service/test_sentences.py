@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.sentences import Span, halves, join, sentence_spans, stripped
+from service import sentences as module
+from service.sentences import WINDOW, Span, halves, join, sentence_spans, stripped
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
 
@@ -29,6 +30,42 @@ def test_sentences_are_split_where_no_space_is_written() -> None:
     assert sentences("你好。再见！", "zh") == ["你好。", "再见！"]
 
 
+@pytest.mark.parametrize("space", "\u00a0\u1680\u2003\u202f\u205f\u3000")
+def test_any_white_space_may_stand_before_a_full_stop(space: str) -> None:
+    """sentencex 1.0.32 panics at it behind a capital letter, which it takes for an initial."""
+    assert sentences(f"Vitamin C{space}. Really{space}?{space}Yes.") == [f"Vitamin C{space}. Really{space}?", "Yes."]
+
+
+def test_a_long_line_has_the_sentences_that_its_parts_have() -> None:
+    one = "Mr. Smith paid 3.50, and left."
+    assert sentences(" ".join([one] * 300)) == [one] * 300
+    assert sentences("你好。" * 3000, "zh") == ["你好。"] * 3000
+
+
+def test_a_sentence_without_end_is_cut_between_words() -> None:
+    words = "neither here nor there, " * 300
+    pieces = sentences(words)
+    assert len(pieces) == -(-len(words) // WINDOW)
+    assert " ".join(pieces) == words.strip()
+    assert "".join(sentences("a" * 5 * WINDOW)) == "a" * 5 * WINDOW
+
+
+@pytest.mark.parametrize("text", ["\"'“" * 3000, "漢字。" * 3000, "a " * 5000, "a. B" + "c" * 9000, " " * 9000])
+def test_a_long_line_is_never_looked_at_as_a_whole(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 50,000 quotation marks the search for sentences stopped the whole service for ten seconds."""
+    looked_at: list[int] = []
+    segment = module.sentencex.segment
+
+    def watched(language: str, part: str) -> list[str]:
+        looked_at.append(len(part))
+        return segment(language, part)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(module.sentencex, "segment", watched)
+    sentence_spans(text, "en")
+    assert max(looked_at) <= WINDOW
+    assert sum(looked_at) <= 2 * len(text)
+
+
 @given(TEXTS, st.sampled_from(["en", "fr", "de", "ru", "ja", "xx"]))
 def test_joining_the_sentences_themselves_gives_the_text_back(text: str, language: str) -> None:
     spans = sentence_spans(text, language)
@@ -37,10 +74,13 @@ def test_joining_the_sentences_themselves_gives_the_text_back(text: str, languag
     assert places == spans
 
 
-@given(TEXTS, st.sampled_from(["en", "ja"]))
-def test_between_sentences_there_is_nothing_but_white_space(text: str, language: str) -> None:
+@given(TEXTS, st.sampled_from(["en", "ja"]), st.sampled_from([1, 4, WINDOW]))
+def test_between_sentences_there_is_nothing_but_white_space(text: str, language: str, window: int) -> None:
     rest = list(text)
-    for span in sentence_spans(text, language):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "WINDOW", window)
+        spans = sentence_spans(text, language)
+    for span in spans:
         assert stripped(text, span) == span
         rest[span.start : span.end] = [""] * (span.end - span.start)
     assert "".join(rest).strip() == ""

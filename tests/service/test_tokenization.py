@@ -1,9 +1,12 @@
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
-from service.errors import ArtifactRefused
-from service.tokenization import Tokenizer
+from service.errors import ArtifactRefused, DeadlinePassed
+from service.tokenization import SHORT, Tokenizer, beside_each
+from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
 
 
@@ -28,3 +31,45 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(ArtifactRefused, match=r"tokenizer\.json: not a tokenizer"):
         Tokenizer(path)
+
+
+class Slow:
+    """Work that goes on when the test lets it."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.begun = threading.Event()
+        self.read: list[str] = []
+
+    def __call__(self, text: str) -> int:
+        self.read.append(text[0])
+        self.begun.set()
+        assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
+        return len(text)
+
+
+LONG = ["a" * SHORT, "b" * SHORT]
+
+
+@pytest.mark.anyio
+async def test_each_of_several_texts_is_worked_on_in_order() -> None:
+    assert await beside_each(["abc", "d"], len, PATIENCE_S) == [3, 1]
+    assert await beside_each(LONG, len, PATIENCE_S) == [SHORT, SHORT]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reason", ["deadline", "client gone"])
+async def test_texts_that_nobody_waits_for_are_left(reason: str) -> None:
+    slow = Slow()
+    waiting = asyncio.ensure_future(beside_each(LONG, slow, 0.001 if reason == "deadline" else PATIENCE_S))
+    if reason == "deadline":
+        with pytest.raises(DeadlinePassed, match=r"after 0\.001 s, before the text was tokenized"):
+            await waiting
+    else:
+        assert await asyncio.to_thread(slow.begun.wait, PATIENCE_S)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    slow.gate.set()
+    await asyncio.get_running_loop().shutdown_default_executor()  # waits for the thread
+    assert slow.read in (["a"], [])
