@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
+from model.batching import bucket
+
 
 class ConfigError(ValueError):
     """A configuration file is missing, is not YAML, or holds a value that cannot be used."""
@@ -248,6 +250,16 @@ class Config(_Strict):
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
     n_gram_training: NGramTrainingConfig | None = None
+
+    @model_validator(mode="after")
+    def _the_longest_batch_has_positions(self) -> Self:
+        longest, padded, limit = self.data.max_tokens, bucket(self.data.max_tokens), self.model.max_positions
+        if padded > limit:
+            raise ValueError(
+                f"data.max_tokens {longest} is more than model.max_positions {limit} allows: a batch of sequences of "
+                f"{longest} tokens is padded to {padded}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _classifiers_alone_are_pretrained(self) -> Self:
