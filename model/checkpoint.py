@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from model.checked_yaml import Strict
 from model.config import (
     ClassifierConfig,
     Config,
@@ -40,10 +41,8 @@ class CheckpointError(ValueError):
     """A checkpoint directory is incomplete, or its weights do not fit its configuration."""
 
 
-class Alignment(BaseModel):
+class Alignment(Strict):
     """Which cross-attention says what source word a target word comes from: the mean over some heads of one layer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     layer: int
     heads: tuple[int, ...]

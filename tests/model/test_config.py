@@ -49,7 +49,7 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent\.yaml: no such configuration file"):
+    with pytest.raises(ConfigError, match=r"absent\.yaml: no such file"):
         load_config(tmp_path / "absent.yaml")
 
 
