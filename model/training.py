@@ -236,7 +236,7 @@ class Clock(Callback):
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
         self.seconds = time.monotonic() - self._started
-        self.tokens += _size(batch)
+        self.tokens += batch.padded_tokens
         pl_module.log("tokens_per_second", self.tokens / self.seconds, batch_size=1)
 
     def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
@@ -244,14 +244,6 @@ class Clock(Callback):
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
         self.seconds, self.tokens = checkpoint["seconds"], checkpoint["tokens"]
-
-
-def _size(batch: Batch) -> int:
-    if isinstance(batch, TranslationBatch):
-        return batch.source.numel() + batch.target_input.numel()
-    if isinstance(batch, TextBatch):
-        return batch.target_input.numel()
-    return batch.ids.numel()
 
 
 class TrainingModule(lightning.LightningModule):
@@ -271,7 +263,7 @@ class TrainingModule(lightning.LightningModule):
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        size = self._n_predictions(batch)
+        size = batch.n_predictions
         self.log("validation_loss", self.loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
         if isinstance(batch, ReviewBatch):
             accuracy = (self.model(batch.ids, batch.lengths)[0].argmax(dim=-1) == batch.labels).float().mean()
@@ -305,11 +297,6 @@ class TrainingModule(lightning.LightningModule):
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         assert not isinstance(self.model, NGramClassifier)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
-
-    def _n_predictions(self, batch: Batch) -> int:
-        if isinstance(batch, TranslationBatch | TextBatch):
-            return int((batch.target_output != PAD_ID).sum())
-        return int(batch.masked.sum()) if isinstance(batch, MaskedBatch) else len(batch.labels)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
