@@ -16,7 +16,8 @@ from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
-from model.training import TrainingModule, sure_labels, train
+from model.stage import TrainingModule
+from model.training import sure_labels, train
 from model.transformer import TransformerClassifier
 
 PAIRS = [
