@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from export.graphs import decoder_layers, linear, memory_projection, scaled_input, scaled_query, stacked
+from export.graphs import linear, memory_projection, scaled_input, scaled_query, stacked
 from model.attention import MultiHeadAttention, one_hot_of_highest
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
@@ -26,7 +26,7 @@ class TranslationAttentionGraph(nn.Module):
         self.encoder_embedding = model.encoder_embedding
         self.encoder = model.encoder
         self.decoder = model.decoder
-        encoder, decoder = model.encoder.encoder_layers(), decoder_layers(model.decoder)
+        encoder, decoder = model.encoder.encoder_layers(), list(model.decoder.decoder_layers())
         self.encoder_inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in encoder)
         self.decoder_inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in decoder)
         self.queries = nn.ModuleList(scaled_query(layer.cross_attention) for layer in decoder)
@@ -53,7 +53,7 @@ class TranslationAttentionGraph(nn.Module):
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         for i, (layer, project, query) in enumerate(
-            zip(decoder_layers(self.decoder), self.decoder_inputs, self.queries, strict=True)
+            zip(self.decoder.decoder_layers(), self.decoder_inputs, self.queries, strict=True)
         ):
             key_and_value = memory[2 * i : 2 * i + 2]
             x = decode_layer(layer, project, query, x, key_and_value, (target_mask, source_mask), (decoder, cross))
