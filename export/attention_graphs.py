@@ -86,12 +86,7 @@ def encode_layer(layer: EncoderLayer, project: nn.Module, x: Tensor, mask: Tenso
     Args:
         project: the scaled input projection of self-attention.
     """
-
-    def attend_to_itself(y: Tensor) -> Tensor:
-        query, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
-        return attend(layer.self_attention, query, key_and_value, mask, matrices)
-
-    x = layer.add_norm_self(x, attend_to_itself)
+    x = layer.add_norm_self(x, lambda y: attend_to_itself(layer.self_attention, project(y), mask, matrices))
     output: Tensor = layer.add_norm_feed_forward(x, layer.feed_forward)
     return output
 
@@ -112,18 +107,16 @@ def decode_layer(
         memory: projected key (B, S, E) and, where a matrix depends on it, value.
         masks, matrices: of self-attention and of cross-attention.
     """
-
-    def attend_to_target(y: Tensor) -> Tensor:
-        q, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
-        return attend(layer.self_attention, q, key_and_value, masks[0], matrices[0])
-
-    def attend_to_source(y: Tensor) -> Tensor:
-        return attend(layer.cross_attention, query(y), memory, masks[1], matrices[1])
-
-    x = layer.add_norm_self(x, attend_to_target)
-    x = layer.add_norm_cross(x, attend_to_source)
+    x = layer.add_norm_self(x, lambda y: attend_to_itself(layer.self_attention, project(y), masks[0], matrices[0]))
+    x = layer.add_norm_cross(x, lambda y: attend(layer.cross_attention, query(y), memory, masks[1], matrices[1]))
     output: Tensor = layer.add_norm_feed_forward(x, layer.feed_forward)
     return output
+
+
+def attend_to_itself(attention: MultiHeadAttention, qkv: Tensor, mask: Tensor, matrices: list[Tensor]) -> Tensor:
+    """`attend` of query, key and, if a matrix depends on it, value, side by side in qkv (B, T, 3 * E or 2 * E)."""
+    query, *key_and_value = torch.split(attention.rotate(qkv), attention.d_model, dim=-1)
+    return attend(attention, query, key_and_value, mask, matrices)
 
 
 def attend(
