@@ -1,7 +1,8 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml, model.safetensors (float16), tokenizer.json, evaluation.json, README.md (the model card); of a translator
-alignment.json, if `python -m model align` chose its heads.
+config.yaml, model.safetensors (float16), tokenizer.json, training.json (how long it took); once it is evaluated
+evaluation.json and README.md (the model card); of a translator alignment.json, if `python -m model align` chose its
+heads.
 """
 
 import json
