@@ -1,5 +1,6 @@
-"""The curves of the report, one SVG each."""
+"""The curves of the reports, one SVG each."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,35 +22,50 @@ PLOTS = {
 """By file: title, axes and curves."""
 
 
+Lines = dict[str, list[tuple[float, float]]]
+"""Points (x, y) by the label of their line."""
+
+
 def draw_growth(records: list[Record], directory: Path) -> list[Path]:
     """Draw every plot that has records; returns their files."""
-    directory.mkdir(parents=True, exist_ok=True)
-    mpl.rcParams["svg.hashsalt"] = "attend"  # the same results make the same bytes
-    drawn = []
+    figures = {}
     for name, (title, x_label, y_label, curves) in PLOTS.items():
         points = [record for record in records if record["curve"] in curves]
         if points:
-            path = directory / f"{name}.svg"
-            _draw(points, title, x_label, y_label).savefig(path, metadata={"Date": None})
-            drawn.append(path)
-    return drawn
+            ticks = sorted({point["x"] for point in points})
+            figures[name] = line_plot(_lines(points), ticks, title=title, xlabel=x_label, ylabel=y_label)
+    return save(figures, directory)
 
 
-def _draw(points: list[Record], title: str, x_label: str, y_label: str) -> Figure:
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.add_subplot(title=title, xlabel=x_label, ylabel=y_label, xscale="log")
-    lines: dict[str, list[tuple[int, float]]] = {}
+def _lines(points: list[Record]) -> Lines:
+    lines: Lines = {}
     for point in points:
         rows = point["curve"].rpartition(", ")[2] if "," in point["curve"] else ""
         lines.setdefault(f"{point['engine']} {rows}".strip(), []).append((point["x"], point["y"]))
+    return {label: sorted(line) for label, line in lines.items()}
+
+
+def line_plot(lines: Lines, ticks: Sequence[int] = (), **described: str) -> Figure:
+    """A figure of lines; with ticks against a logarithmic axis, and from 0 on."""
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.add_subplot(**described, xscale="log" if ticks else "linear")
     for label, line in lines.items():
-        x, y = zip(*sorted(line), strict=True)
-        axes.plot(x, y, marker="o", label=label)
-    ticks = sorted({point["x"] for point in points})
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
-    axes.minorticks_off()
-    axes.set_ylim(bottom=0)
+        axes.plot(*zip(*line, strict=True), marker="o", markersize=4, label=label)
+    if ticks:
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if len(lines) > 1:
         axes.legend()
     return figure
+
+
+def save(figures: dict[str, Figure], directory: Path) -> list[Path]:
+    """Each figure as an SVG of its name: the same results make the same bytes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"{name}.svg" for name in figures]
+    with mpl.rc_context({"svg.hashsalt": "attend"}):
+        for path, figure in zip(paths, figures.values(), strict=True):
+            figure.savefig(path, metadata={"Date": None})
+    return paths

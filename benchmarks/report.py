@@ -32,8 +32,7 @@ def write(quick: bool, console: Console) -> Path:
         The report's path.
     """
     path = workspace("quick") / "benchmarks.md" if quick else ROOT / "docs" / "benchmarks.md"
-    described = [[name, value] for name, value in machine(quick).items()]
-    places = {"machine": markdown([["", ""], *described])}
+    places = {"machine": machine_table(quick)}
     for part, rows_of in TABLES.items():
         records = load(part, quick)
         rows = rows_of(records)
@@ -42,13 +41,27 @@ def write(quick: bool, console: Console) -> Path:
         places[part] = measured(markdown(rows), records)
     growth = load("growth", quick)
     plots = draw_growth(growth, path.parent / "benchmarks")
-    images = "\n".join(f"![{plot.stem.replace('-', ' ')}](benchmarks/{plot.name})" for plot in plots)
-    places["growth"] = measured(images, growth)
-    report = TEMPLATE.read_text(encoding="utf-8")
-    for part, content in places.items():
-        report = report.replace(f"{{{{{part}}}}}", content)
-    path.write_text(report, encoding="utf-8")
+    places["growth"] = measured("\n".join(map(image, plots)), growth)
+    fill(TEMPLATE, places, path)
     return path
+
+
+def fill(template: Path, places: dict[str, str], path: Path) -> None:
+    """Write a page: the template with what belongs into each {{place}}."""
+    page = template.read_text(encoding="utf-8")
+    for place, content in places.items():
+        page = page.replace(f"{{{{{place}}}}}", content)
+    path.write_text(page, encoding="utf-8")
+
+
+def machine_table(quick: bool) -> str:
+    """The machine of the records there are."""
+    return markdown([["", ""], *([name, value] for name, value in machine(quick).items())])
+
+
+def image(plot: Path) -> str:
+    """A plot in a folder beside the page."""
+    return f"![{plot.stem.replace('-', ' ')}]({plot.parent.name}/{plot.name})"
 
 
 def measured(content: str, records: list[Record]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from export.graphs import decoder_layers, linear, memory_projection, scaled_input, scaled_query, stacked
+from export.graphs import linear, memory_projection, scaled_input, scaled_query, stacked
 from model.attention import MultiHeadAttention, one_hot_of_highest
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
@@ -26,7 +26,7 @@ class TranslationAttentionGraph(nn.Module):
         self.encoder_embedding = model.encoder_embedding
         self.encoder = model.encoder
         self.decoder = model.decoder
-        encoder, decoder = model.encoder.encoder_layers(), decoder_layers(model.decoder)
+        encoder, decoder = model.encoder.encoder_layers(), list(model.decoder.decoder_layers())
         self.encoder_inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in encoder)
         self.decoder_inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in decoder)
         self.queries = nn.ModuleList(scaled_query(layer.cross_attention) for layer in decoder)
@@ -53,7 +53,7 @@ class TranslationAttentionGraph(nn.Module):
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         for i, (layer, project, query) in enumerate(
-            zip(decoder_layers(self.decoder), self.decoder_inputs, self.queries, strict=True)
+            zip(self.decoder.decoder_layers(), self.decoder_inputs, self.queries, strict=True)
         ):
             key_and_value = memory[2 * i : 2 * i + 2]
             x = decode_layer(layer, project, query, x, key_and_value, (target_mask, source_mask), (decoder, cross))
@@ -86,12 +86,7 @@ def encode_layer(layer: EncoderLayer, project: nn.Module, x: Tensor, mask: Tenso
     Args:
         project: the scaled input projection of self-attention.
     """
-
-    def attend_to_itself(y: Tensor) -> Tensor:
-        query, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
-        return attend(layer.self_attention, query, key_and_value, mask, matrices)
-
-    x = layer.add_norm_self(x, attend_to_itself)
+    x = layer.add_norm_self(x, lambda y: attend_to_itself(layer.self_attention, project(y), mask, matrices))
     output: Tensor = layer.add_norm_feed_forward(x, layer.feed_forward)
     return output
 
@@ -112,18 +107,16 @@ def decode_layer(
         memory: projected key (B, S, E) and, where a matrix depends on it, value.
         masks, matrices: of self-attention and of cross-attention.
     """
-
-    def attend_to_target(y: Tensor) -> Tensor:
-        q, *key_and_value = torch.split(layer.self_attention.rotate(project(y)), y.shape[-1], dim=-1)
-        return attend(layer.self_attention, q, key_and_value, masks[0], matrices[0])
-
-    def attend_to_source(y: Tensor) -> Tensor:
-        return attend(layer.cross_attention, query(y), memory, masks[1], matrices[1])
-
-    x = layer.add_norm_self(x, attend_to_target)
-    x = layer.add_norm_cross(x, attend_to_source)
+    x = layer.add_norm_self(x, lambda y: attend_to_itself(layer.self_attention, project(y), masks[0], matrices[0]))
+    x = layer.add_norm_cross(x, lambda y: attend(layer.cross_attention, query(y), memory, masks[1], matrices[1]))
     output: Tensor = layer.add_norm_feed_forward(x, layer.feed_forward)
     return output
+
+
+def attend_to_itself(attention: MultiHeadAttention, qkv: Tensor, mask: Tensor, matrices: list[Tensor]) -> Tensor:
+    """`attend` of query, key and, if a matrix depends on it, value, side by side in qkv (B, T, 3 * E or 2 * E)."""
+    query, *key_and_value = torch.split(attention.rotate(qkv), attention.d_model, dim=-1)
+    return attend(attention, query, key_and_value, mask, matrices)
 
 
 def attend(

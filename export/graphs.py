@@ -7,7 +7,6 @@ R rows, one for each hypothesis, of N sources, each with up to W hypotheses.
 """
 
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,7 @@ from export.hard_attention import attend_to_one, attend_to_one_of_past
 from export.onnx_attention import attend, attend_to_past, flatten_rows, top_k
 from model.attention import MultiHeadAttention, inverse_temperature
 from model.layers import DecoderLayer, EncoderLayer
-from model.transformer import Decoder, Encoder, Transformer, TransformerClassifier
+from model.transformer import Encoder, Transformer, TransformerClassifier
 
 
 class EncoderGraph(nn.Module):
@@ -30,7 +29,7 @@ class EncoderGraph(nn.Module):
         self.d_model, self.n_heads = model.config.d_model, model.config.n_heads
         # Every decoder layer projects the same memory, so all their projections are one product.
         self.memory_projection = stacked(
-            [memory_projection(layer.cross_attention) for layer in decoder_layers(model.decoder)]
+            [memory_projection(layer.cross_attention) for layer in model.decoder.decoder_layers()]
         )
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
@@ -75,7 +74,7 @@ class DecoderStepGraph(nn.Module):
         self.decoder = model.decoder
         # All of them are not looked up, so that the projection is the embedding itself.
         self.target_tokens = None if model.is_target_token.all() else model.is_target_token.nonzero().squeeze(1)
-        layers = decoder_layers(model.decoder)
+        layers = list(model.decoder.decoder_layers())
         # ONNX Runtime's products of one row are fast only where they are not scaled, so the weights are.
         self.inputs = nn.ModuleList(scaled_input(layer.self_attention) for layer in layers)
         self.queries = nn.ModuleList(scaled_query(layer.cross_attention) for layer in layers)
@@ -107,7 +106,7 @@ class DecoderStepGraph(nn.Module):
         x = self.embedding(input_ids, positions_of_tokens)
         present: list[Tensor] = []
         for i, (layer, project, query) in enumerate(
-            zip(decoder_layers(self.decoder), self.inputs, self.queries, strict=True)
+            zip(self.decoder.decoder_layers(), self.inputs, self.queries, strict=True)
         ):
             caches = past_key_values[4 * i : 4 * i + 4]
             x, *written = decode_layer(layer, project, query, x, rows, *caches)
@@ -142,8 +141,8 @@ class ClassifierGraph(nn.Module):
 
 def encode(encoder: Encoder, x: Tensor, lengths: Tensor) -> Tensor:
     """x (B, S, E) of lengths (B) through the encoder: (B, S, E)."""
-    for layer in encoder.layers:
-        x = encode_layer(cast(EncoderLayer, layer), x, lengths)
+    for layer in encoder.encoder_layers():
+        x = encode_layer(layer, x, lengths)
     hidden: Tensor = encoder.final_norm(x)
     return hidden
 
@@ -211,11 +210,6 @@ def decode_layer(
     x = layer.add_norm_self(x, attend_to_target)
     x = layer.add_norm_cross(x, attend_to_source)
     return layer.add_norm_feed_forward(x, layer.feed_forward), key, value
-
-
-def decoder_layers(decoder: Decoder) -> list[DecoderLayer]:
-    """The layers as what they are: a ModuleList forgets it."""
-    return [cast(DecoderLayer, layer) for layer in decoder.layers]
 
 
 def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:

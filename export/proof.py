@@ -23,7 +23,6 @@ from export.attention_proof import (
 from export.classifying import OUTPUTS, Classifier
 from export.decoding import DecoderRows, Translator
 from export.examination import Examination
-from export.graphs import decoder_layers
 from export.manifest import Manifest
 from export.padding import pad
 from export.session import open_session
@@ -173,7 +172,7 @@ def memory_of(model: Transformer, source: list[int]) -> list[Array]:
     """PyTorch's key and value of each decoder layer in turn, each (H, S, D)."""
     ids, _ = as_batch(source)
     memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    projections = [layer.cross_attention.project_memory(memory, memory) for layer in decoder_layers(model.decoder)]
+    projections = [layer.cross_attention.project_memory(memory, memory) for layer in model.decoder.decoder_layers()]
     return [tensor[0].numpy() for key_and_value in projections for tensor in key_and_value]
 
 

@@ -98,18 +98,6 @@ def cases(checkpoint: CheckpointDir) -> None:
     console.print(_pass_table(results))
 
 
-def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:
-    suite = suite_for(checkpoint.config.model)
-    return run_suite(checkpoint, suite) if suite else []
-
-
-def _pass_table(results: list[CaseResult]) -> Table:
-    table = Table("category", "cases", "passed, %")
-    for category, (passed, n) in pass_counts(results).items():
-        table.add_row(category, str(n), f"{100 * passed / n:.1f}")
-    return table
-
-
 @app.command()
 def align(
     checkpoint: CheckpointDir,
@@ -185,6 +173,18 @@ def embed_quality(
     """Measure how well a translator's vectors find sentences of the same meaning; prints Markdown."""
     for line in embedding_report(load_checkpoint(checkpoint), data, corpus):
         print(line)
+
+
+def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:
+    suite = suite_for(checkpoint.config.model)
+    return run_suite(checkpoint, suite) if suite else []
+
+
+def _pass_table(results: list[CaseResult]) -> Table:
+    table = Table("category", "cases", "passed, %")
+    for category, (passed, n) in pass_counts(results).items():
+        table.add_row(category, str(n), f"{100 * passed / n:.1f}")
+    return table
 
 
 def _lines() -> Iterable[str]:

@@ -60,6 +60,16 @@ class TranslationBatch:
     target_input: Tensor  # (B, T), begins with <s>
     target_output: Tensor  # (B, T), ends with </s>
 
+    @property
+    def padded_tokens(self) -> int:
+        """Of both sides."""
+        return self.source.numel() + self.target_input.numel()
+
+    @property
+    def n_predictions(self) -> int:
+        """Over how many the loss is a mean."""
+        return int((self.target_output != PAD_ID).sum())
+
 
 @dataclass(frozen=True)
 class ReviewBatch:
@@ -67,11 +77,27 @@ class ReviewBatch:
     lengths: Tensor  # (B)
     labels: Tensor  # (B)
 
+    @property
+    def padded_tokens(self) -> int:
+        return self.ids.numel()
+
+    @property
+    def n_predictions(self) -> int:
+        return len(self.labels)
+
 
 @dataclass(frozen=True)
 class TextBatch:
     target_input: Tensor  # (B, T), begins with <s>
     target_output: Tensor  # (B, T), the same one token later
+
+    @property
+    def padded_tokens(self) -> int:
+        return self.target_input.numel()
+
+    @property
+    def n_predictions(self) -> int:
+        return int((self.target_output != PAD_ID).sum())
 
 
 @dataclass(frozen=True)
@@ -80,6 +106,14 @@ class MaskedBatch:
     lengths: Tensor  # (B)
     targets: Tensor  # (B, S)
     masked: Tensor  # (B, S), True where a token is to be guessed
+
+    @property
+    def padded_tokens(self) -> int:
+        return self.ids.numel()
+
+    @property
+    def n_predictions(self) -> int:
+        return int(self.masked.sum())
 
 
 Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch

@@ -51,6 +51,7 @@ def model_card(
     """Markdown: use, scores with their signatures, data with licences, training, limits, failures, examples.
 
     Args:
+        results: of each test set, of which there is at least one.
         cases: results of the suite that fits the model, if there is one.
     """
     sections = [
@@ -60,12 +61,7 @@ def model_card(
         _training(config, training),
         _limits(config),
         *([_cases(cases), _failures(cases)] if cases else []),
-        *(_worst(config, result) for result in results[:1]),
-        *(
-            _examples(result)
-            for result in results[:1]
-            if not isinstance(config.model, ClassifierConfig | LanguageModelConfig)
-        ),
+        *_outputs(config, results[0]),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -247,14 +243,27 @@ def _failures(results: Sequence[CaseResult]) -> str:
     )
 
 
-def _worst(config: Config, result: TestResult) -> str:
-    """Errors on a test set: the lowest chrF of a translator, the first wrong labels of a classifier."""
+def _outputs(config: Config, result: TestResult) -> list[str]:
+    """What it made of a test set; of a language model, which makes nothing of one, how it is asked."""
     if isinstance(config.model, LanguageModelConfig):
-        return f'## Use\n\n`python -m model generate checkpoints/{config.name} "The film" --temperature 0.8 --top-k 40`'
+        return [_use(config)]
     if isinstance(config.model, ClassifierConfig):
-        wrong = [(row, output) for row, output in zip(result.rows, result.outputs, strict=True) if row.left != output]
-        lines = [f"- {row.left}, called {output}: {row.right[:200]} ..." for row, output in wrong[:N_EXAMPLES]]
-        return "\n".join([f"## Errors: the first of {result.name}", "", *lines])
+        return [_wrong_labels(result)]
+    return [_worst(result), _examples(result)]
+
+
+def _use(config: Config) -> str:
+    return f'## Use\n\n`python -m model generate checkpoints/{config.name} "The film" --temperature 0.8 --top-k 40`'
+
+
+def _wrong_labels(result: TestResult) -> str:
+    wrong = [(row, output) for row, output in zip(result.rows, result.outputs, strict=True) if row.left != output]
+    lines = [f"- {row.left}, called {output}: {row.right[:200]} ..." for row, output in wrong[:N_EXAMPLES]]
+    return "\n".join([f"## Errors: the first of {result.name}", "", *lines])
+
+
+def _worst(result: TestResult) -> str:
+    """The translations of lowest chrF."""
     worst = worst_sentences(result, N_EXAMPLES, WORST_AMONG)
     return "\n".join(
         [

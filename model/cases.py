@@ -8,11 +8,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from model.checked_yaml import Strict, load_yaml
 from model.checkpoint import Checkpoint
 from model.checks import Ending, n_words, unmet
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
@@ -23,10 +23,6 @@ SUITES = Path(__file__).parent / "suites"
 
 class SuiteError(ValueError):
     """A suite is missing, is not YAML, or holds a case that checks nothing or that its own right answer fails."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _compiles(pattern: str) -> str:
@@ -41,7 +37,7 @@ Pattern = Annotated[str, AfterValidator(_compiles), Field(min_length=1)]
 Text = Annotated[str, Field(min_length=1)]
 
 
-class TranslationCase(_Strict):
+class TranslationCase(Strict):
     """A sentence, and what its translation must fulfil (model/checks.py).
 
     Of every translation it is asked that it is no copy, does not repeat itself, and is half to twice as long in words,
@@ -60,7 +56,7 @@ class TranslationCase(_Strict):
     """Least and most words, as multiples of the source's."""
 
     @model_validator(mode="after")
-    def _can_be_failed(self) -> "TranslationCase":
+    def _can_be_failed(self) -> Self:
         if not (self.must or self.keep):
             raise ValueError(f"{self.text!r} has neither must nor keep: nearly anything would pass")
         return self
@@ -82,7 +78,7 @@ class TranslationCase(_Strict):
         )
 
 
-class TranslationSuite(_Strict):
+class TranslationSuite(Strict):
     source: str
     target: str
     never: tuple[Pattern, ...] = ()
@@ -91,24 +87,24 @@ class TranslationSuite(_Strict):
     """By category."""
 
     @model_validator(mode="after")
-    def _right_translations_pass(self) -> "TranslationSuite":
+    def _right_translations_pass(self) -> Self:
         for case in (case for cases in self.cases.values() for case in cases):
             if problems := case.problems(case.right, self.never):
                 raise ValueError(f"{case.right!r} does not pass its own case: {'; '.join(problems)}")
         return self
 
 
-class LabelCase(_Strict):
+class LabelCase(Strict):
     text: Text
     label: str
 
 
-class LabelSuite(_Strict):
+class LabelSuite(Strict):
     labels: frozenset[str] = Field(min_length=2)
     cases: dict[str, tuple[LabelCase, ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _labels_are_known(self) -> "LabelSuite":
+    def _labels_are_known(self) -> Self:
         for case in (case for cases in self.cases.values() for case in cases):
             if case.label not in self.labels:
                 raise ValueError(f"{case.text!r}: label {case.label!r} is none of {', '.join(sorted(self.labels))}")
@@ -136,17 +132,12 @@ def load_suite(path: Path) -> Suite:
     Raises:
         SuiteError: with the file's name and each offending key.
     """
-    try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        kind = TranslationSuite if isinstance(content, dict) and "source" in content else LabelSuite
-        return kind.model_validate(content)
-    except FileNotFoundError as error:
-        raise SuiteError(f"{path}: no such suite") from error
-    except yaml.YAMLError as error:
-        raise SuiteError(f"{path}: not YAML: {error}") from error
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise SuiteError(f"{path}: {problems}") from error
+    return load_yaml(path, _checked, SuiteError)
+
+
+def _checked(content: Any) -> Suite:
+    kind = TranslationSuite if isinstance(content, dict) and "source" in content else LabelSuite
+    return kind.model_validate(content)
 
 
 def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:

@@ -1,7 +1,8 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml, model.safetensors (float16), tokenizer.json, evaluation.json, README.md (the model card); of a translator
-alignment.json, if `python -m model align` chose its heads.
+config.yaml, model.safetensors (float16), tokenizer.json, training.json (how long it took); once it is evaluated
+evaluation.json and README.md (the model card); of a translator alignment.json, if `python -m model align` chose its
+heads.
 """
 
 import json
@@ -11,12 +12,13 @@ from typing import Any
 
 import torch
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from model.checked_yaml import Strict
 from model.config import (
     ClassifierConfig,
     Config,
@@ -43,10 +45,8 @@ class CheckpointError(ValueError):
     """A checkpoint directory is incomplete, or its weights do not fit its configuration."""
 
 
-class Alignment(BaseModel):
+class Alignment(Strict):
     """Which cross-attention says what source word a target word comes from: the mean over some heads of one layer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     layer: int
     heads: tuple[int, ...]

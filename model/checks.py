@@ -105,7 +105,7 @@ def unmet(
         problems.append(f"no repetition: {repeated}")
     if not shortest <= n_words(output) <= longest:
         problems.append(f"{shortest:.0f} to {longest:.0f} words, not {n_words(output)}")
-    problems += [f"{pattern}" for pattern in must if found(pattern, output) is None]
+    problems += [pattern for pattern in must if found(pattern, output) is None]
     problems += [f"not: {match}" for pattern in never if (match := found(pattern, output)) is not None]
     problems += [f"{name} kept" for name in keep if not holds(name, output)]
     if ends and not ends_with(output, ends):

@@ -5,18 +5,16 @@ training, not after.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from model.batching import bucket
+from model.checked_yaml import Strict, load_yaml
 
 
 class ConfigError(ValueError):
     """A configuration file is missing, is not YAML, or holds a value that cannot be used."""
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
@@ -25,7 +23,7 @@ Norm = Literal["post", "pre"]
 Cell = Literal["gru", "lstm"]
 
 
-class LayerConfig(_Strict):
+class LayerConfig(Strict):
     """What encoder and decoder layers are made of."""
 
     vocab_size: PositiveInt
@@ -78,7 +76,7 @@ class TransformerConfig(LayerConfig):
         return self.model_copy(update={"d_model": self.d_encoder or self.d_model})
 
 
-class RecurrentConfig(_Strict):
+class RecurrentConfig(Strict):
     """A recurrent encoder-decoder, the Transformer's ancestor, without attention or with additive attention."""
 
     task: Literal["recurrent_translation"] = "recurrent_translation"
@@ -102,7 +100,7 @@ class LanguageModelConfig(LayerConfig):
     n_decoder_layers: PositiveInt
 
 
-class NGramConfig(_Strict):
+class NGramConfig(Strict):
     """Words and hashed runs of words whose own weights are added to a classifier's logits (model/ngrams.py)."""
 
     buckets: PositiveInt
@@ -146,7 +144,7 @@ Rewrite = Literal[
 ]
 
 
-class HubSource(_Strict):
+class HubSource(Strict):
     """Where `datasets.load_dataset` finds the same corpus, for those who have a network."""
 
     path: str
@@ -156,7 +154,7 @@ class HubSource(_Strict):
     """(source, target) or (label, text) columns; "a.b" reaches into a nested column."""
 
 
-class DataSource(_Strict):
+class DataSource(Strict):
     """One corpus: a TSV file below the data directory, the same on a hub, and what a user must know of its licence."""
 
     file: str
@@ -174,7 +172,7 @@ class DataSource(_Strict):
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 
 
-class DataConfig(_Strict):
+class DataConfig(Strict):
     train: tuple[DataSource, ...] = Field(min_length=1)
     validation: tuple[DataSource, ...] = ()
     validation_fraction: float = Field(default=0.0, ge=0, lt=0.5)
@@ -184,7 +182,7 @@ class DataConfig(_Strict):
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
 
 
-class TrainingConfig(_Strict):
+class TrainingConfig(Strict):
     batch_tokens: PositiveInt
     """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
     max_steps: PositiveInt
@@ -218,7 +216,7 @@ class TrainingConfig(_Strict):
         return self
 
 
-class PretrainingConfig(_Strict):
+class PretrainingConfig(Strict):
     """Masked-token pre-training of the encoder, on texts without labels (Devlin et al. 2019)."""
 
     train: tuple[DataSource, ...] = Field(min_length=1)
@@ -227,7 +225,7 @@ class PretrainingConfig(_Strict):
     training: TrainingConfig
 
 
-class NGramTrainingConfig(_Strict):
+class NGramTrainingConfig(Strict):
     """Training of a classifier's n-grams, apart from its encoder, and once more on texts that they label themselves."""
 
     training: TrainingConfig
@@ -237,7 +235,7 @@ class NGramTrainingConfig(_Strict):
     """Of a text's two highest logits, in nats: texts of which the first is less sure are left out."""
 
 
-class Config(_Strict):
+class Config(Strict):
     """A whole experiment: `python -m model train` needs nothing else."""
 
     name: str
@@ -248,6 +246,16 @@ class Config(_Strict):
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
     n_gram_training: NGramTrainingConfig | None = None
+
+    @model_validator(mode="after")
+    def _the_longest_batch_has_positions(self) -> Self:
+        longest, padded, limit = self.data.max_tokens, bucket(self.data.max_tokens), self.model.max_positions
+        if padded > limit:
+            raise ValueError(
+                f"data.max_tokens {longest} is more than model.max_positions {limit} allows: a batch of sequences of "
+                f"{longest} tokens is padded to {padded}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _classifiers_alone_are_pretrained(self) -> Self:
@@ -269,13 +277,4 @@ def load_config(path: Path) -> Config:
     Raises:
         ConfigError: with the file's name and each offending key.
     """
-    try:
-        content: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Config.model_validate(content)
-    except FileNotFoundError as error:
-        raise ConfigError(f"{path}: no such configuration file") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"{path}: {problems}") from error
+    return load_yaml(path, Config.model_validate, ConfigError)

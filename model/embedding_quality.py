@@ -32,6 +32,10 @@ N_EXAMPLES = 6
 """Sentences whose nearest neighbours are shown: evenly spaced, so that nobody chose them."""
 
 
+ENCODER, WORD_PIECES = "encoder states, mean", "word pieces, tf-idf"
+"""The methods whose neighbours are shown."""
+
+
 @dataclass(frozen=True)
 class Paraphrases:
     """Sentences, each with at least one other of the same meaning."""
@@ -119,9 +123,6 @@ def shared_words(one: str, other: str) -> float:
     """Words in both, over words in either."""
     a, b = (set(re.findall(r"\w+", text.lower())) for text in (one, other))
     return len(a & b) / len(a | b)
-
-
-ENCODER, WORD_PIECES = "encoder states, mean", "word pieces, tf-idf"
 
 
 def vectors_of(checkpoint: Checkpoint, sentences: Sequence[str]) -> dict[str, Vectors]:

@@ -44,8 +44,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
         DataError: a corpus is missing, empty or malformed, or has an unknown label.
     """
     random = np.random.default_rng(config.training.seed)
-    # The official IMDB splits share 123 reviews; what is tested on is never trained on.
-    tested = {row.right for source in config.data.test for row in load_rows(source, data_dir)}
+    tested = _tested(config, data_dir)
     train_rows: list[list[Row]] = []
     held_out: dict[str, set[int]] = {}
     validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
@@ -71,7 +70,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
 def prepare_pretraining(
     config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
 ) -> TrainingData:
-    """Texts without labels, cut into consecutive windows; the first hundredth of them is for validation.
+    """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
@@ -79,8 +78,7 @@ def prepare_pretraining(
     size = config.data.max_tokens
     windows = [
         ReviewExample(ids[start : start + size], label=0)
-        for source in pretraining.train
-        for ids in _encode(tokenizer, [row.right for row in load_rows(source, data_dir)])
+        for ids in _encode(tokenizer, _untested_texts(config, pretraining.train, data_dir))
         for start in range(0, len(ids), size)
     ]
     n_held_out = len(windows) // 100
@@ -95,8 +93,7 @@ def prepare_unlabelled(
     Raises:
         DataError: a corpus is missing, empty or malformed.
     """
-    tested = {row.right for source in config.data.test for row in load_rows(source, data_dir)}
-    texts = [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
+    texts = _untested_texts(config, sources, data_dir)
     return [_head_and_tail(ids, config.data.max_tokens) for ids in _encode(tokenizer, texts)]
 
 
@@ -145,6 +142,16 @@ def target_tokens(pools: Sequence[Pool], vocab_size: int) -> NDArray[np.bool_]:
     n = -(-np.count_nonzero(found) // ROUND) * ROUND
     found[np.argsort(~found, kind="stable")[:n]] = True
     return found
+
+
+def _untested_texts(config: Config, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
+    tested = _tested(config, data_dir)
+    return [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
+
+
+def _tested(config: Config, data_dir: Path | None) -> set[str]:
+    """What is tested on is never trained on: the official IMDB splits share 123 reviews."""
+    return {row.right for source in config.data.test for row in load_rows(source, data_dir)}
 
 
 def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:

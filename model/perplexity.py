@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from model.batching import TextBatch, TextExample, batches_by_length, collate_texts
 from model.examples import text_windows
@@ -28,7 +27,7 @@ def measure(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], si
     windows = [TextExample(ids) for ids in text_windows(tokenizer, texts, size)]
     nats = 0.0
     for batch in batches_by_length(np.array([len(window) for window in windows]), BATCH_TOKENS):
-        nats += float(negative_log_likelihood(model, collate_texts([windows[i] for i in batch])))
+        nats += total_nats(model, collate_texts([windows[i] for i in batch]))
     n_tokens = sum(len(window) for window in windows)
     n_bytes = sum(len(text.encode()) for text in texts)
     return {
@@ -38,7 +37,8 @@ def measure(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], si
 
 
 @torch.inference_mode()
-def negative_log_likelihood(model: LanguageModel, batch: TextBatch) -> Tensor:
-    """Scalar: nats that all tokens of a batch cost together."""
+def total_nats(model: LanguageModel, batch: TextBatch) -> float:
+    """What all tokens of a batch cost together: the sum of -log p."""
     real = batch.target_output != PAD_ID
-    return F.cross_entropy(model.logits(model(batch.target_input)[real]), batch.target_output[real], reduction="sum")
+    logits = model.logits(model(batch.target_input)[real])
+    return float(F.cross_entropy(logits, batch.target_output[real], reduction="sum"))

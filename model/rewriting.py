@@ -52,7 +52,9 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     for row in rows:
         new = row
         for pattern, invent in ((NAME, _name), (NUMBER, _number)):
-            for word in {*pattern.findall(row.left)} & {*pattern.findall(row.right)}:
+            # Not sets, whose order is another in every process: a resumed run draws again what the killed one drew.
+            in_both = [word for word in dict.fromkeys(pattern.findall(row.left)) if word in pattern.findall(row.right)]
+            for word in in_both:
                 word_itself = re.compile(rf"(?<!\w){word}(?!\w)")
                 invented = invent(word, random)
                 new = Row(word_itself.sub(invented, new.left), word_itself.sub(invented, new.right))

@@ -31,10 +31,9 @@ def train_tokenizer(
             many bytes, as those of the text.
     """
     tokenizer = Tokenizer(models.BPE())
-    lower = [normalizers.Replace(letter, letter.lower()) for letter in string.ascii_uppercase if lower_case]
-    tokenizer.normalizer = (
-        normalizers.Sequence([normalizers.Prepend(" "), *lower]) if lower else normalizers.Prepend(" ")
-    )
+    space_before = normalizers.Prepend(" ")
+    lower = [normalizers.Replace(letter, letter.lower()) for letter in string.ascii_uppercase]
+    tokenizer.normalizer = normalizers.Sequence([space_before, *lower]) if lower_case else space_before
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(_WORDS, behavior="isolated"),

@@ -27,7 +27,7 @@ def measure(systems: Iterable[System], data: Path | None, quick: bool, console: 
     tokenizers: dict[str, Path] = {}
     for system in systems:
         directory = system.directory(quick)
-        if _configured(system, directory, quick) and system.family in tokenizers:
+        if _write_config(system, directory, quick) and system.family in tokenizers:
             # A family shares its corpus, and with it its tokenizer.
             (directory / "run").mkdir()
             shutil.copyfile(tokenizers[system.family], directory / "run" / TOKENIZER)
@@ -45,8 +45,8 @@ def measure(systems: Iterable[System], data: Path | None, quick: bool, console: 
         save("lecture-quality", ["system", "family"], [record | {"command": command()}], quick)
 
 
-def _configured(system: System, directory: Path, quick: bool) -> bool:
-    """Write the configuration; True where it is new, and nothing is left of another one."""
+def _write_config(system: System, directory: Path, quick: bool) -> bool:
+    """Whether the configuration is another than that of the run before, of which nothing is left then."""
     path = directory / "config.yaml"
     content = yaml.safe_dump(system.config(quick).model_dump(mode="json"), sort_keys=False)
     if path.is_file() and path.read_text() == content:
@@ -83,13 +83,16 @@ def _record(system: System, directory: Path, data: Path | None, quick: bool) -> 
     if system.family == "translation":
         source = checkpoint.config.data.test[0]
         texts = [row.left for row in load_rows(source, data)[: 20 if quick else N_SHUFFLED]]
-        shuffled = [
-            " ".join(random.Random(i).sample(words := text.split(" "), len(words))) for i, text in enumerate(texts)
-        ]
+        shuffled = [_shuffled(text, seed) for seed, text in enumerate(texts)]
         in_order, in_disorder = translate(checkpoint, texts), translate(checkpoint, shuffled)
         same = [one.ids == other.ids for (_, one), (_, other) in zip(in_order, in_disorder, strict=True)]
         record["same_when_shuffled"] = sum(same) / len(same)
     return record
+
+
+def _shuffled(text: str, seed: int) -> str:
+    words = text.split(" ")
+    return " ".join(random.Random(seed).sample(words, len(words)))
 
 
 def _curve(run_dir: Path) -> list[tuple[int, float]]:

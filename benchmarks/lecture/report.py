@@ -1,15 +1,14 @@
 """The table of the lecture's systems, with plots: docs/lecture.md."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS, tokens_per_s
-from benchmarks.report import markdown, measured, printed
-from benchmarks.results import Record, load, machine
+from benchmarks.plots import Lines, line_plot, save
+from benchmarks.report import fill, image, machine_table, markdown, measured, printed
+from benchmarks.results import Record, load
 from benchmarks.tables import Rows
 from benchmarks.workspace import ROOT, workspace
 
@@ -22,6 +21,7 @@ SCORES = {
     "classification": {"accuracy": "accuracy, %"},
 }
 DECIMALS = {"bits_per_byte": 3}
+PLOTS = ("loss-by-time", "training-by-length", "decoding-by-length")
 COMPARED = (
     "lecture's Transformer",
     "GRU without attention",
@@ -34,22 +34,16 @@ def write(quick: bool, console: Console) -> Path:
     """Print the tables, and write the page; a quick one stays in the workspace. Returns its path."""
     path = workspace("quick") / "lecture.md" if quick else ROOT / "docs" / "lecture.md"
     quality, speed = load("lecture-quality", quick), load("lecture-speed", quick)
-    budget = next((f"{r['steps']:,} steps, {r['tokens'] / 1e6:.1f} million padded tokens" for r in quality), "")
-    places = {"budget": budget, "batch": f"{BATCH_TOKENS:,}"}
-    places |= {"machine": markdown([["", ""], *([name, value] for name, value in machine(quick).items())])}
+    budgets = {r["family"]: f"{r['steps']:,} steps, {r['tokens'] / 1e6:.1f} million padded tokens" for r in quality}
+    places = {"budget": budgets.get("translation", ""), "batch": f"{BATCH_TOKENS:,}", "machine": machine_table(quick)}
     for family, scores in SCORES.items():
         records = [record for record in quality if record["family"] == family]
         rows = _rows(records, {r["system"]: r for r in speed if r["family"] == family}, scores)
         console.print(printed(family, rows))
         places[family] = measured(markdown(rows), records)
-    plots = _draw(quality, speed, path.parent / "lecture")
-    for name in ("loss-by-time", "training-by-length", "decoding-by-length"):
-        drawn = any(plot.stem == name for plot in plots)
-        places[name] = f"![{name.replace('-', ' ')}](lecture/{name}.svg)" if drawn else "Not measured yet."
-    page = TEMPLATE.read_text(encoding="utf-8")
-    for place, content in places.items():
-        page = page.replace(f"{{{{{place}}}}}", content)
-    path.write_text(page, encoding="utf-8")
+    places |= dict.fromkeys(PLOTS, measured("", []))
+    places |= {plot.stem: image(plot) for plot in _draw(quality, speed, path.parent / "lecture")}
+    fill(TEMPLATE, places, path)
     return path
 
 
@@ -76,52 +70,28 @@ def _milliseconds(times: dict[str, float], length: int) -> str:
 
 
 def _draw(quality: list[Record], speed: list[Record], directory: Path) -> list[Path]:
-    directory.mkdir(parents=True, exist_ok=True)
-    mpl.rcParams["svg.hashsalt"] = "attend"  # the same results make the same bytes
-    times = {record["system"]: record for record in speed}
-    curves: dict[str, dict[str, list[tuple[float, float]]]] = {
-        "loss-by-time": {
-            record["system"]: [
-                (step * record["tokens"] / record["steps"] / tokens_per_s(times[record["system"]]), loss)
-                for step, loss in record["curve"]
-            ]
-            for record in quality
-            if record["system"] in COMPARED and record["system"] in times
-        },
-        "training-by-length": _by_length(times, "training"),
-        "decoding-by-length": _by_length(times, "decoding"),
+    speed_of = {r["system"]: r for r in speed}
+    quality_of = {r["system"]: r for r in quality}
+    compared = [system for system in COMPARED if system in speed_of]
+    by_time = {name: _by_time(quality_of[name], speed_of[name]) for name in compared if name in quality_of}
+    training = {name: _by_length(speed_of[name]["training"]) for name in compared}
+    decoding = {name: _by_length(speed_of[name]["decoding"]) for name in compared}
+    plots: dict[str, tuple[Lines, Sequence[int], str, str]] = {
+        "loss-by-time": (by_time, (), "seconds of training", "validation loss, nats a token"),
+        "training-by-length": (training, LENGTHS, "tokens of each sequence", "ms a training step"),
+        "decoding-by-length": (decoding, LENGTHS, "tokens of source and target", "ms a token"),
     }
-    axes: dict[str, dict[str, Any]] = {
-        "loss-by-time": {"xlabel": "seconds of training", "ylabel": "validation loss, nats a token"},
-        "training-by-length": {"xlabel": "tokens of each sequence", "ylabel": "ms a training step", "xscale": "log"},
-        "decoding-by-length": {"xlabel": "tokens of source and target", "ylabel": "ms a token", "xscale": "log"},
+    figures = {
+        name: line_plot(lines, ticks, xlabel=x, ylabel=y) for name, (lines, ticks, x, y) in plots.items() if lines
     }
-    drawn = []
-    for name, lines in curves.items():
-        if lines:
-            path = directory / f"{name}.svg"
-            _plot(lines, axes[name]).savefig(path, metadata={"Date": None})
-            drawn.append(path)
-    return drawn
+    return save(figures, directory)
 
 
-def _by_length(times: dict[str, Record], kind: str) -> dict[str, list[tuple[float, float]]]:
-    return {
-        system: [(int(length), ms) for length, ms in times[system][kind].items()]
-        for system in COMPARED
-        if system in times
-    }
+def _by_time(quality: Record, speed: Record) -> list[tuple[float, float]]:
+    """The validation loss by the seconds that its steps take by themselves."""
+    seconds_a_step = quality["tokens"] / quality["steps"] / tokens_per_s(speed)
+    return [(step * seconds_a_step, loss) for step, loss in quality["curve"]]
 
 
-def _plot(lines: dict[str, list[tuple[float, float]]], described: dict[str, Any]) -> Figure:
-    figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.add_subplot(**described)
-    for label, line in lines.items():
-        axes.plot(*zip(*line, strict=True), marker="o", markersize=3, label=label)
-    if described.get("xscale") == "log":
-        axes.set_xticks(LENGTHS, [str(length) for length in LENGTHS])
-        axes.minorticks_off()
-        axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return figure
+def _by_length(times: dict[str, float]) -> list[tuple[float, float]]:
+    return [(int(length), ms) for length, ms in times.items()]

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from benchmarks.lecture.systems import System
 from benchmarks.results import Record, command, save
-from model.batching import Batch, Pool, ReviewBatch, TextBatch, TranslationBatch
+from model.batching import Batch, ReviewBatch, TextBatch, TranslationBatch
 from model.checkpoint import Model, build_model
 from model.config import Config
 from model.examples import TrainingData
 from model.language_model import LanguageModel
 from model.optimizer import build_optimizer
-from model.training import Stage, TrainingModule
+from model.stage import Stage, TrainingModule
 from model.transformer import padding_mask
 from model.translator import TranslationModel
 
@@ -70,7 +70,7 @@ def _training_step(config: Config, length: int) -> Callable[[], object]:
     """A step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
     torch.manual_seed(1)
     model = build_model(config)
-    module = TrainingModule(model, Stage(config.training, TrainingData([Pool([])], []), _no_batch, _no_batch))
+    module = TrainingModule(model, Stage(config.training, TrainingData([], []), _no_batch, _no_batch))
     optimizer = build_optimizer(model, config.training)
     batch = _batch(config, max(1, BATCH_TOKENS // length), length)
 

@@ -11,6 +11,7 @@ from benchmarks.workspace import ROOT, workspace
 from model.config import Config
 
 CONFIGS = ROOT / "model" / "configs" / "lecture"
+QUICK = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 10, "decay_steps": 30}
 
 Family = Literal["translation", "language-model", "classification"]
 
@@ -41,12 +42,7 @@ class System:
         """Its configuration, checked; a quick one trains for a few steps on a few rows."""
         content = self.content()
         if quick:
-            content["training"] |= {
-                "max_steps": 60,
-                "checkpoint_every_steps": 20,
-                "warmup_steps": 10,
-                "decay_steps": 30,
-            }
+            content["training"] |= QUICK
             content["data"]["train"] = [source | {"sample": 4000} for source in content["data"]["train"]]
             content["data"]["test"] = [source | {"sample": 100} for source in content["data"]["test"]]
         return Config.model_validate(content)
@@ -56,10 +52,8 @@ class System:
         return workspace("lecture", "quick" if quick else "full", self.slug)
 
 
-QUICK = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 10, "decay_steps": 30}
-
-NARROW_SWIGLU = {"activation": "swiglu", "d_ff": 344}  # three matrices of two thirds
-RECURRENT = {
+NARROW_SWIGLU: dict[str, Any] = {"activation": "swiglu", "d_ff": 344}  # three matrices of two thirds
+RECURRENT: dict[str, Any] = {
     "task": "recurrent_translation",
     "source": "en",
     "target": "fr",
@@ -87,18 +81,10 @@ SYSTEMS = (
     System("GELU", "1D-convolution", {"activation": "gelu"}),
     System("SwiGLU", "1D-convolution", NARROW_SWIGLU),
     System("pre-norm", "Add, Norm", {"norm": "pre"}),
-    System(
-        "pre-norm, rotary, SwiGLU",
-        "Add, Norm",
-        {"norm": "pre", "positions": "rotary", "activation": "swiglu", "d_ff": 344},
-    ),
+    System("pre-norm, rotary, SwiGLU", "Add, Norm", NARROW_SWIGLU | {"norm": "pre", "positions": "rotary"}),
     System("GRU without attention", "Summary", RECURRENT | {"cell": "gru", "attention": "none"}),
     System("GRU with additive attention", "Queries, keys and values", RECURRENT | {"cell": "gru"}),
-    System(
-        "LSTM with additive attention",
-        "Queries, keys and values",
-        RECURRENT | {"cell": "lstm"},
-    ),
+    System("LSTM with additive attention", "Queries, keys and values", RECURRENT | {"cell": "lstm"}),
     System("decoder only, sinusoidal", "Word Language Models", {}, "language-model"),
     System("decoder only, rotary", "Word Language Models", {"positions": "rotary"}, "language-model"),
     System("decoder only, no positions", "Word Language Models", {"positions": "none"}, "language-model"),

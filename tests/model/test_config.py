@@ -1,8 +1,13 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from pydantic import ValidationError
 
-from model.config import ClassifierConfig, ConfigError, TransformerConfig, load_config
+from model.batching import ReviewExample, collate_reviews
+from model.checkpoint import build_model
+from model.config import ClassifierConfig, Config, ConfigError, TransformerConfig, load_config
 
 CONFIGS = Path(__file__).parents[2] / "model" / "configs"
 
@@ -32,6 +37,7 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("d_model: 32", "d_model: -32", r"d_model: Input should be greater than 0"),
         ("pooling: max", "pooling: sum", r"pooling: Input should be 'max' or 'mean'"),
         ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
+        ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
         ("name: ", "name: [", r"not YAML"),
     ],
 )
@@ -43,5 +49,21 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent\.yaml: no such configuration file"):
+    with pytest.raises(ConfigError, match=r"absent\.yaml: no such file"):
         load_config(tmp_path / "absent.yaml")
+
+
+@pytest.mark.parametrize(("max_tokens", "padded"), [(20, 20), (33, 40), (64, 64), (65, 80)])
+def test_the_longest_batch_has_positions_or_the_configuration_is_refused(max_tokens: int, padded: int) -> None:
+    """Lengths are rounded up, so that a model of as many positions as `max_tokens` once failed in mid-training."""
+    content = load_config(CONFIGS / "lecture-classifier.yaml").model_dump()
+    content["data"]["max_tokens"] = max_tokens
+    content["model"]["max_positions"] = padded - 1
+    with pytest.raises(ValidationError, match=f"is padded to {padded}"):
+        Config.model_validate(content)
+    content["model"]["max_positions"] = padded
+    model = build_model(Config.model_validate(content))
+    batch = collate_reviews([ReviewExample(np.full(max_tokens, 5, np.int32), 0)])
+    with torch.inference_mode():
+        model(batch.ids, batch.lengths)
+    assert batch.ids.shape == (1, padded)

@@ -17,7 +17,8 @@ from model.batching import Batch
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Config, ConfigError, load_config
 from model.evaluation import classify, translate
-from model.training import TrainingModule, train
+from model.stage import TrainingModule
+from model.training import train
 
 PAIRS = [
     ("a dog runs", "un chien court"),

@@ -13,9 +13,11 @@ from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_mo
 from model.config import Config, NGramConfig
 from model.data import DataError
 from model.evaluation import classify, translate
+from model.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
-from model.training import TrainingModule, sure_labels, train
+from model.stage import TrainingModule
+from model.training import sure_labels, train
 from model.transformer import Transformer, TransformerClassifier
 
 PAIRS = [
@@ -238,6 +240,21 @@ def test_what_is_tested_on_is_never_trained_on(data: Path, tmp_path: Path) -> No
     config["data"]["test"] = config["data"]["train"]
     with pytest.raises(DataError, match="no training rows are left"):
         train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+
+
+def test_what_is_tested_on_is_never_read_without_its_labels_either(data: Path) -> None:
+    config = classifier_config().model_dump()
+    (data / "tested.tsv").write_text("neg\ta good and funny film\n")
+    config["data"]["test"] = [{"file": "tested.tsv", "licence": "ours"}]
+    config["pretraining"] = {"train": config["data"]["train"], "training": config["training"]}
+    checked = Config.model_validate(config)
+    assert checked.pretraining is not None
+    _, tokenizer = prepare(checked, data, None)
+    pretraining = prepare_pretraining(checked, checked.pretraining, data, tokenizer)
+    unlabelled = prepare_unlabelled(checked, checked.data.train, data, tokenizer)
+    pretrained_on = [example.ids for example in pretraining.pools[0].examples]  # type: ignore[union-attr]
+    for texts in (pretrained_on, unlabelled):
+        assert {tokenizer.decode(ids.tolist()) for ids in texts} == {"a bad and boring film"}
 
 
 def test_weights_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:

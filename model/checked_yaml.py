@@ -1,0 +1,40 @@
+"""YAML files whose every key and value is checked when they are read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+Content = TypeVar("Content")
+
+
+class Strict(BaseModel):
+    """Nothing but the declared fields, and none of them changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueError]) -> Content:
+    """What a pydantic check makes of a file.
+
+    Args:
+        error: what is raised, with the file's name, where the file is missing, is not YAML, or does not pass; then with
+            each offending key too.
+    """
+    try:
+        return check(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except FileNotFoundError as cause:
+        raise error(f"{path}: no such file") from cause
+    except yaml.YAMLError as cause:
+        raise error(f"{path}: not YAML: {cause}") from cause
+    except ValidationError as cause:
+        raise error(f"{path}: {'; '.join(map(_in_words, cause.errors()))}") from cause
+
+
+def _in_words(problem: ErrorDetails) -> str:
+    """What is wrong, after its key; a problem of the whole file has none."""
+    key = ".".join(map(str, problem["loc"]))
+    return f"{key}: {problem['msg']}" if key else problem["msg"]
