@@ -18,7 +18,7 @@ from export.decoding import Translator
 from export.manifest import Manifest, read_manifest
 from model.data import DataError, Row, read_tsv
 from model.evaluation import accuracy, score_translations
-from model.tokenizer import load_tokenizer
+from model.tokenizer import cut_source, load_tokenizer
 
 MAX_TARGET_TOKENS = 256
 
@@ -76,9 +76,8 @@ def translate(
 ) -> list[str]:
     """Greedy translations. A source over the limit loses its end, which `service` would translate apart."""
     limits = manifest.limits
-    size = limits.max_source_tokens
-    encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
-    sources = [ids if len(ids) <= size else [*ids[: size - 1], ids[-1]] for ids in encoded]
+    encoded = tokenizer.encode_batch_fast(list(texts))
+    sources = [cut_source(encoding.ids, limits.max_source_tokens) for encoding in encoded]
     translator = Translator(artifact, manifest, threads=threads)
     hypotheses = translator.greedy(sources, min(MAX_TARGET_TOKENS, limits.max_target_tokens))
     return [tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]

@@ -16,7 +16,7 @@ from torch import Tensor
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
 from model.evaluation import translate
-from model.tokenizer import BOS_ID, EOS_ID
+from model.tokenizer import BOS_ID, EOS_ID, cut_source
 from model.transformer import Transformer, TransformerClassifier, padding_mask
 
 BATCH_TOKENS = 4096
@@ -111,10 +111,9 @@ def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], la
     try:
         found = []
         for sentence, (text, hypothesis) in zip(sentences, translations, strict=True):
-            source: list[int] = checkpoint.tokenizer.encode(sentence).ids
+            source = cut_source(checkpoint.tokenizer.encode(sentence).ids, limit)  # as translate reads it
             written = [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
             read = torch.tensor([[BOS_ID, *written[:-1]]])
-            source = source if len(source) <= limit else [*source[: limit - 1], source[-1]]  # as translate reads it
             model(torch.tensor([source]), torch.tensor([len(source)]), read)
             found.append(TokenVectors(text, _tokens(checkpoint.tokenizer, written), given.pop()[0]))
     finally:

@@ -64,6 +64,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return _as_plain_text(Tokenizer.from_file(str(path)))
 
 
+def cut_source(ids: list[int], limit: int) -> list[int]:
+    """Of a source longer than `limit` tokens the first ones, and its </s>."""
+    return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
+
+
 def _as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
     """Read "</s>" in a user's text as the four characters it is, never as a command."""
     tokenizer.encode_special_tokens = True

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from model.tokenizer import EOS_ID, SPECIAL_TOKENS, load_tokenizer, train_tokenizer
+from model.tokenizer import EOS_ID, SPECIAL_TOKENS, cut_source, load_tokenizer, train_tokenizer
 from tests.model.conftest import TEXTS
 
 TOKENIZER = train_tokenizer(TEXTS, vocab_size=300, end_of_sequence=True)
@@ -52,6 +52,11 @@ def test_without_case_every_character_keeps_its_bytes_and_its_place(text: str) -
     lowered = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
     assert CASELESS.decode(encoding.ids) == lowered
     assert encoding.ids == CASELESS.encode(lowered).ids
+
+
+def test_a_source_that_is_cut_keeps_its_end() -> None:
+    assert cut_source([5, 6, 7, EOS_ID], 4) == [5, 6, 7, EOS_ID]
+    assert cut_source([5, 6, 7, 8, EOS_ID], 4) == [5, 6, 7, EOS_ID]
 
 
 def test_a_saved_tokenizer_reads_texts_the_same(tokenizer: Tokenizer, tmp_path: Path) -> None:
