@@ -20,14 +20,20 @@ def test_an_aligner_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPat
 
 
 def test_links_of_the_first_pairs_come_in_their_order_source_before_target() -> None:
+    """The aligner draws samples without a seed and misses some links. Those of another pair, or read from target to
+    source, agree in a third: each translation has an order of its own.
+    """
     pytest.importorskip("eflomal")
     random = np.random.default_rng(1)
-    sentences = [random.permutation(20)[: 3 + i % 4].tolist() for i in range(600)]
-    # The first word becomes the last one.
-    rows = [Row(" ".join(f"w{word}" for word in s), " ".join(f"m{word}" for word in [*s[1:], s[0]])) for s in sentences]
+    sentences = [random.permutation(100)[: 5 + i % 4].tolist() for i in range(600)]
+    orders = [random.permutation(len(sentence)).tolist() for sentence in sentences]
+    rows = [
+        Row(" ".join(f"w{word}" for word in sentence), " ".join(f"m{sentence[place]}" for place in order))
+        for sentence, order in zip(sentences, orders, strict=True)
+    ]
     links = statistical_links(rows, 40)
     assert len(links) == 40
-    expected = [{(i, i - 1 if i else len(s) - 1) for i in range(len(s))} for s in sentences[:40]]
-    for direction in (0, 1):  # the aligner draws samples: it may miss a few
+    expected = [{(source, target) for target, source in enumerate(order)} for order in orders[:40]]
+    for direction in (0, 1):
         found = sum(len(pair[direction] & right) for pair, right in zip(links, expected, strict=True))
-        assert found > 0.8 * sum(map(len, expected))
+        assert found > 0.7 * sum(map(len, expected))
