@@ -23,7 +23,8 @@ from export.proof import ProofError
 from export.tracing import ExportError
 from model.checkpoint import load_checkpoint
 from model.transformer import TransformerClassifier
-from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint, write_model
+from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
 ROOT = Path(__file__).parents[2]
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
@@ -152,6 +153,14 @@ def test_what_is_no_artifact_is_never_replaced(checkpoint: MakeCheckpoint, tmp_p
     with pytest.raises(ExportError, match="is in the way"):
         export_artifact(checkpoint("translation"), tmp_path, "int8")
     assert (tmp_path / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("model", [RECURRENT, LANGUAGE_MODEL], ids=lambda model: model["task"])
+def test_what_is_not_served_is_refused_by_its_task(tmp_path: Path, model: Section) -> None:
+    write_model(tmp_path / "checkpoint", "tiny", model | {"vocab_size": 300})
+    with pytest.raises(ExportError, match=f"{model['task'].replace('_', ' ')} models are not served"):
+        export_artifact(tmp_path / "checkpoint", tmp_path / "artifact", "fp32")
+    assert not (tmp_path / "artifact").exists()
 
 
 def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ COVER = [
 ]
 """Every value of the first four kinds beside every value of the others, and the widths among them."""
 
+SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1}
 TRANSLATORS = [{name: value for values in row for name, value in values.items()} for row in COVER]
 CLASSIFIERS: list[Values] = [
     {"positions": "none", "activation": "gelu", "beta": 0.9},
@@ -55,9 +56,6 @@ MAX_TARGET_TOKENS = 16
 
 def name_of(values: Values) -> str:
     return "-".join(str(value) for value in values.values())
-
-
-SMALL = {"n_encoder_layers": 2, "n_decoder_layers": 1}
 
 
 def test_the_cover_has_every_pair_of_values() -> None:

@@ -10,8 +10,8 @@ from torch import nn
 from export.manifest import Precision
 from export.proof import TEXTS
 from model.checkpoint import build_model, save_checkpoint
-from model.config import Config
 from model.tokenizer import EOS_ID, train_tokenizer
+from tests.model.tiny_configs import TRAINING, configured
 
 Kind = Literal[
     "translation",
@@ -58,24 +58,8 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     Args:
         target_share: of the tokens, how many a translation may have.
     """
-    training = {
-        "batch_tokens": 1,
-        "max_steps": 1,
-        "checkpoint_every_steps": 1,
-        "learning_rate": 1.0,
-        "warmup_steps": 1,
-        "decay_steps": 1,
-    }
-    config = Config.model_validate(
-        {
-            "name": name,
-            "description": "random weights",
-            "model": model,
-            "data": {"max_tokens": MAX_SOURCE_TOKENS, "train": [{"file": "none.tsv", "licence": "none"}]},
-            "training": training,
-            "n_gram_training": {"training": training} if "n_grams" in model else None,
-        }
-    )
+    n_gram_training = {"training": TRAINING} if "n_grams" in model else None
+    config = configured(model, name, {"max_tokens": MAX_SOURCE_TOKENS}, n_gram_training=n_gram_training)
     built = build_model(config)
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")

@@ -1,4 +1,4 @@
-"""Tiny models with all dimensions different, so that a transposed axis cannot hide."""
+"""Tiny models with random weights, and a tokenizer."""
 
 import pytest
 import torch
@@ -7,6 +7,7 @@ from tokenizers import Tokenizer
 from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import train_tokenizer
 from model.transformer import Transformer, TransformerClassifier
+from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR
 
 TEXTS = [
     "A dog runs on the beach.",
@@ -25,34 +26,12 @@ def seeded() -> None:
 
 @pytest.fixture(params=["post", "pre"])
 def transformer(request: pytest.FixtureRequest) -> Transformer:
-    config = TransformerConfig(
-        vocab_size=50,
-        d_model=24,
-        n_heads=3,
-        d_ff=40,
-        n_encoder_layers=3,
-        n_decoder_layers=2,
-        max_positions=64,
-        norm=request.param,
-        source="en",
-        target="fr",
-    )
-    return Transformer(config).eval()
+    return Transformer(TransformerConfig.model_validate(TRANSLATOR | {"norm": request.param})).eval()
 
 
 @pytest.fixture(params=["max", "mean"])
 def classifier(request: pytest.FixtureRequest) -> TransformerClassifier:
-    config = ClassifierConfig(
-        vocab_size=50,
-        d_model=24,
-        n_heads=3,
-        d_ff=40,
-        n_encoder_layers=2,
-        max_positions=64,
-        labels=("negative", "neutral", "positive"),
-        pooling=request.param,
-    )
-    return TransformerClassifier(config).eval()
+    return TransformerClassifier(ClassifierConfig.model_validate(CLASSIFIER | {"pooling": request.param})).eval()
 
 
 @pytest.fixture(scope="session")

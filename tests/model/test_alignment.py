@@ -14,13 +14,13 @@ from tokenizers import Tokenizer
 from model import __main__, alignment
 from model.alignment import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
 from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
-from model.config import Config
 from model.data import Row
 from model.matrices import translation_matrices
 from model.tokenizer import BOS_ID
 from model.transformer import Transformer, TransformerClassifier
 from model.word_aligner import Links
 from model.words import word_columns, words
+from tests.model.tiny_configs import configured
 
 Array = NDArray[np.float32]
 
@@ -99,19 +99,13 @@ def checkpoint(transformer: Transformer, tokenizer: Tokenizer, tmp_path: Path) -
     """A checkpoint whose training corpus is French-English, turned round."""
     model = big_enough(transformer)
     corpus = {"file": "translation/train/some.fr-en.tsv", "licence": "none", "swap": True}
-    training = {"batch_tokens": 1, "max_steps": 1, "checkpoint_every_steps": 1, "learning_rate": 1}
-    content: dict[str, Any] = {
-        "name": "tiny",
-        "description": "random weights",
-        "model": model.config.model_dump(),
-        "data": {"max_tokens": 60, "train": [corpus, corpus | {"rewrite": "upper_case"}]},
-        "training": training | {"warmup_steps": 1, "decay_steps": 1},
-    }
+    data = {"max_tokens": 60, "train": [corpus, corpus | {"rewrite": "upper_case"}]}
     for file in ("train/some", "test/multi30k-val"):
         path = tmp_path / f"translation/{file}.fr-en.tsv"
         path.parent.mkdir(parents=True)
         path.write_text("Un chien.\tA dog.\nDeux hommes jouent.\tTwo men play.\n" + "Je " * 64 + "\tI\n")
-    save_checkpoint(tmp_path / "checkpoint", Config.model_validate(content), model.state_dict(), tokenizer)
+    config = configured(model.config.model_dump(), data=data)
+    save_checkpoint(tmp_path / "checkpoint", config, model.state_dict(), tokenizer)
     return tmp_path / "checkpoint"
 
 

@@ -6,18 +6,10 @@ from model.batching import ReviewExample
 from model.calibration import calibrate, likeliest
 from model.config import ClassifierConfig, NGramConfig
 from model.transformer import TransformerClassifier
+from tests.model.tiny_configs import CLASSIFIER
 
-CONFIG = ClassifierConfig(
-    vocab_size=50,
-    d_model=24,
-    n_heads=3,
-    d_ff=40,
-    n_encoder_layers=2,
-    max_positions=64,
-    labels=("bad", "good", "odd"),
-    pooling="mean",
-    n_grams=NGramConfig(buckets=97, longest=3),
-)
+N_GRAMS = NGramConfig(buckets=97, longest=3)
+CONFIG = ClassifierConfig.model_validate(CLASSIFIER | {"pooling": "mean", "n_grams": N_GRAMS})
 
 
 def examples(n: int) -> list[ReviewExample]:

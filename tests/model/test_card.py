@@ -1,17 +1,12 @@
-from typing import Any
-
 import pytest
 
 from model import evaluation
 from model.card import model_card
 from model.cases import CaseResult
-from model.config import Config
 from model.data import Row
+from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
 TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "averaged_checkpoints": 1}
-SIZES: dict[str, Any] = {"vocab_size": 300, "d_model": 24, "n_heads": 3, "d_ff": 40, "n_encoder_layers": 2}
-TRANSLATOR = {"task": "translation", "source": "en", "target": "fr", "n_decoder_layers": 1}
-CLASSIFIER = {"task": "classification", "labels": ["negative", "positive"]}
 
 TRANSLATED = evaluation.TestResult(
     "ours",
@@ -34,27 +29,8 @@ CASES = [
 ]
 
 
-def config(model: dict[str, Any]) -> Config:
-    return Config.model_validate(
-        {
-            "name": "tiny",
-            "description": "Tiny.",
-            "model": {**SIZES, **model, "max_positions": 64},
-            "data": {"max_tokens": 20, "train": [{"file": "ours.tsv", "licence": "ours"}]},
-            "training": {
-                "batch_tokens": 48,
-                "max_steps": 20,
-                "learning_rate": 0.01,
-                "warmup_steps": 5,
-                "decay_steps": 5,
-                "checkpoint_every_steps": 20,
-            },
-        }
-    )
-
-
 def test_the_card_says_what_the_model_is_bad_at_with_examples() -> None:
-    card = model_card(config(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES)
+    card = model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES)
     assert "## What it is bad at" in card
     assert "| single words | 5 | 20 |\n| names | 1 | 0 |\n| all | 6 | 17 |" in card
     assert "| single words | word 2 | answer 2 | right 2 |" in card
@@ -66,15 +42,15 @@ def test_the_card_says_what_the_model_is_bad_at_with_examples() -> None:
 
 
 def test_without_a_suite_there_are_no_cases() -> None:
-    assert "What it is bad at" not in model_card(config(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
+    assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 
 
 def test_a_model_that_passes_all_says_so() -> None:
-    assert "All of them passed." in model_card(config(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES[4:5])
+    assert "All of them passed." in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES[4:5])
 
 
 def test_the_card_of_a_classifier_has_its_calibration() -> None:
-    card = model_card(config(CLASSIFIER), TRAINING, [LABELLED], 1000, [])
+    card = model_card(configured(CLASSIFIER), TRAINING, [LABELLED], 1000, [])
     assert "| reviews | 2 | 50.00 | 12.34 | 0.432 |" in card
     assert "calibrated" not in card
     assert "- positive, called negative: Not bad." in card

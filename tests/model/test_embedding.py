@@ -12,40 +12,33 @@ from typer.testing import CliRunner
 
 from model import __main__
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from model.config import Config
 from model.data import Row
 from model.embedding import cross_attention_outputs, encoder_states
 from model.embedding_quality import find_paraphrases, shared_words, vectors_of
 from model.matrices import translation_matrices
 from model.tokenizer import BOS_ID, EOS_ID
 from model.transformer import Transformer, TransformerClassifier
+from tests.model.tiny_configs import configured
 
 TEXTS = ["A dog runs on the beach.", "I", "Two men are playing chess in the park, and it rains."]
 E = 24
 
 
-def configured(model: Transformer | TransformerClassifier, max_tokens: int = 60) -> Config:
-    training = {"batch_tokens": 1, "max_steps": 1, "checkpoint_every_steps": 1, "learning_rate": 1}
-    content: dict[str, Any] = {
-        "name": "tiny",
-        "description": "random weights",
-        "model": model.config.model_dump(),
-        "data": {"max_tokens": max_tokens, "train": [{"file": "seen.tsv", "licence": "none"}]},
-        "training": training | {"warmup_steps": 1, "decay_steps": 1},
-    }
-    return Config.model_validate(content)
+def checkpoint(model: Transformer | TransformerClassifier, tokenizer: Tokenizer, max_tokens: int) -> Checkpoint:
+    data = {"max_tokens": max_tokens, "train": [{"file": "seen.tsv", "licence": "none"}]}
+    return Checkpoint(configured(model.config.model_dump(), data=data), model, tokenizer, {})
 
 
 @pytest.fixture
 def translator(transformer: Transformer, tokenizer: Tokenizer) -> Checkpoint:
     model = Transformer(transformer.config.model_copy(update={"vocab_size": 320, "max_positions": 128})).eval()
-    return Checkpoint(configured(model), model, tokenizer, {})
+    return checkpoint(model, tokenizer, max_tokens=60)
 
 
 @pytest.fixture
 def labeller(classifier: TransformerClassifier, tokenizer: Tokenizer) -> Checkpoint:
     model = TransformerClassifier(classifier.config.model_copy(update={"vocab_size": 320})).eval()
-    return Checkpoint(configured(model, max_tokens=7), model, tokenizer, {})
+    return checkpoint(model, tokenizer, max_tokens=7)
 
 
 @pytest.fixture

@@ -10,87 +10,40 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
-from export.artifact import ExportError, export
 from model.__main__ import app
 from model.alignment import compare_heads
-from model.batching import Batch
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Config, ConfigError, load_config
 from model.evaluation import classify, translate
-from model.stage import TrainingModule
 from model.training import train
+from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, configured
+from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 
-PAIRS = [
-    ("a dog runs", "un chien court"),
-    ("a cat sleeps", "un chat dort"),
-    ("a dog sleeps", "un chien dort"),
-    ("a cat runs", "un chat court"),
-]
-RECURRENT = {
-    "task": "recurrent_translation",
-    "source": "en",
-    "target": "fr",
-    "vocab_size": 300,
-    "d_model": 24,
-    "n_encoder_layers": 1,
-    "n_decoder_layers": 2,
-    "max_positions": 32,
-    "dropout": 0.0,
-}
+SMALL = {"vocab_size": 300, "n_decoder_layers": 2, "dropout": 0.0}
+ANCESTOR = RECURRENT | SMALL | {"n_encoder_layers": 1}
 MODELS: dict[str, dict[str, Any]] = {
-    "gru-additive": RECURRENT,
-    "gru-none": {**RECURRENT, "attention": "none"},
-    "lstm-additive": {**RECURRENT, "cell": "lstm"},
-    "lstm-none": {**RECURRENT, "cell": "lstm", "attention": "none"},
-    "language-model": {
-        "task": "language_model",
-        "vocab_size": 300,
-        "d_model": 24,
-        "n_heads": 3,
-        "d_ff": 40,
-        "n_decoder_layers": 2,
-        "max_positions": 32,
-        "dropout": 0.0,
-        "norm": "pre",
-    },
+    "gru-additive": ANCESTOR,
+    "gru-none": ANCESTOR | {"attention": "none"},
+    "lstm-additive": ANCESTOR | {"cell": "lstm"},
+    "lstm-none": ANCESTOR | {"cell": "lstm", "attention": "none"},
+    "language-model": LANGUAGE_MODEL | SMALL | {"norm": "pre"},
 }
-# Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+pytestmark = WARNINGS
 
 
-def config_of(name: str, **training: Any) -> Config:
-    return Config.model_validate(
-        {
-            "name": name,
-            "description": "Tiny.",
-            "model": MODELS[name],
-            "data": {
-                "max_tokens": 20,
-                "train": [{"file": "pairs.tsv", "licence": "ours"}],
-                "test": [{"file": "test.tsv", "licence": "ours"}],
-            },
-            "training": {
-                "batch_tokens": 48,
-                "max_steps": 150,
-                "learning_rate": 0.01,
-                "warmup_steps": 5,
-                "decay_steps": 50,
-                "checkpoint_every_steps": 50,
-                "precision": "32-true",
-                **training,
-            },
-        }
-    )
+def config_of(name: str) -> Config:
+    data = {
+        "train": [{"file": "pairs.tsv", "licence": "ours"}],
+        "test": [{"file": "test.tsv", "licence": "ours"}],
+    }
+    schedule = {"max_steps": 150, "checkpoint_every_steps": 50, "warmup_steps": 5, "decay_steps": 50}
+    return configured(MODELS[name], name, data, schedule)
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("data")
-    (directory / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    (directory / "pairs.tsv").write_text(lines(PAIRS))
     (directory / "test.tsv").write_text("a dog runs\tun chien dort mal\na cat\tun chat court mal\n")
     return directory
 
@@ -124,19 +77,9 @@ def test_a_tiny_recurrent_translator_learns_its_sentences(trained: Path, name: s
 
 @pytest.mark.parametrize("name", ["lstm-additive", "language-model"])
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
-    name: str, data: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, data: Path, trained: Path, tmp_path: Path
 ) -> None:
-    training_step = TrainingModule.training_step
-
-    def killed_at_step_60(module: TrainingModule, batch: Batch, batch_idx: int) -> torch.Tensor:
-        if module.global_step == 60:
-            raise RuntimeError("killed")
-        return training_step(module, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", killed_at_step_60)
-        with pytest.raises(RuntimeError, match="killed"):
-            train(config_of(name), data, tmp_path / "run", tmp_path / "out")
+    train_until_killed(60, config_of(name), data, tmp_path / "run", tmp_path / "out")
     train(config_of(name), data, tmp_path / "run", tmp_path / "out")
     unbroken, resumed = (load_checkpoint(path).model.state_dict() for path in (trained / name, tmp_path / "out"))
     for key, tensor in unbroken.items():
@@ -182,15 +125,12 @@ def test_evaluation_scores_them_and_writes_their_cards(
 
 
 @pytest.mark.parametrize("name", ["gru-additive", "language-model"])
-def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, tmp_path: Path, name: str) -> None:
+def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, name: str) -> None:
     loaded, task = load_checkpoint(trained / name), MODELS[name]["task"]
     with pytest.raises(CheckpointError, match=f"{name} aligns nothing: its task is {task}"):
         compare_heads(loaded, data, 2)
     with pytest.raises(CheckpointError, match=f"{name} does not classify: its task is {task}"):
         classify(loaded, ["a dog"])
-    with pytest.raises(ExportError, match=f"{task.replace('_', ' ')} models are not served"):
-        export(trained / name, tmp_path / "artifact", "fp32")
-    assert not (tmp_path / "artifact").exists()
 
 
 def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(trained: Path) -> None:

@@ -11,6 +11,7 @@ from model.recurrent import RecurrentTranslator
 from model.search import beam_search, greedy_search, greedy_search_uncached
 from model.tokenizer import EOS_ID
 from model.transformer import padding_mask
+from tests.model.tiny_configs import RECURRENT
 
 LENGTHS = torch.tensor([9, 5, 1, 7])
 KINDS = list(itertools.product(["gru", "lstm"], ["none", "additive"]))
@@ -23,10 +24,7 @@ def translator(request: pytest.FixtureRequest) -> RecurrentTranslator:
 
 
 def build(**changed: object) -> RecurrentTranslator:
-    config = {"vocab_size": 50, "d_model": 24, "n_encoder_layers": 3, "n_decoder_layers": 2, "max_positions": 64}
-    return RecurrentTranslator(
-        RecurrentConfig.model_validate({**config, "source": "en", "target": "fr", **changed})
-    ).eval()
+    return RecurrentTranslator(RecurrentConfig.model_validate(RECURRENT | changed)).eval()
 
 
 def sources() -> torch.Tensor:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.batching import Batch, ReviewExample, collate_masked
+from model.batching import ReviewExample, collate_masked
 from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_model, load_checkpoint
 from model.config import Config, NGramConfig
 from model.data import DataError
@@ -16,65 +16,34 @@ from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
-from model.stage import TrainingModule
 from model.training import sure_labels, train
 from model.transformer import Transformer, TransformerClassifier
+from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
+from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 
-PAIRS = [
-    ("a dog runs", "un chien court"),
-    ("a cat sleeps", "un chat dort"),
-    ("a dog sleeps", "un chien dort"),
-    ("a cat runs", "un chat court"),
-]
 REVIEWS = [("neg", "a bad and boring film"), ("pos", "a good and funny film")]
-# Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-]
+SCHEDULE = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 5, "decay_steps": 20}
+pytestmark = WARNINGS
 
 
 def translation_config(**training: Any) -> Config:
-    return Config.model_validate(
-        {
-            "name": "tiny",
-            "description": "",
-            "model": {
-                "task": "translation",
-                "source": "en",
-                "target": "fr",
-                "vocab_size": 300,
-                "d_model": 24,
-                "n_heads": 3,
-                "d_ff": 40,
-                "n_encoder_layers": 2,
-                "n_decoder_layers": 1,
-                "max_positions": 32,
-                "dropout": 0.0,
-                "norm": "pre",
-            },
-            "data": {"max_tokens": 20, "train": [{"file": "pairs.tsv", "licence": "ours"}]},
-            "training": {
-                "batch_tokens": 48,
-                "max_steps": 60,
-                "optimizer": "muon",
-                "learning_rate": 0.01,
-                "muon_learning_rate": 0.02,
-                "warmup_steps": 5,
-                "decay_steps": 20,
-                "checkpoint_every_steps": 20,
-                "precision": "32-true",
-                **training,
-            },
-        }
-    )
+    model = {"vocab_size": 300, "n_encoder_layers": 2, "n_decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
+    data = {"train": [{"file": "pairs.tsv", "licence": "ours"}]}
+    muon = {"optimizer": "muon", "muon_learning_rate": 0.02}
+    return configured(TRANSLATOR | model, data=data, training=SCHEDULE | muon | training)
+
+
+def classifier_config() -> Config:
+    model = {"vocab_size": 300, "n_encoder_layers": 1, "labels": ["negative", "positive"], "pooling": "mean"}
+    labels = {"neg": "negative", "pos": "positive"}
+    data = {"train": [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]}
+    return configured(CLASSIFIER | model, data=data, training=SCHEDULE | {"token_dropout": 0.1})
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    (tmp_path / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
-    (tmp_path / "reviews.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in REVIEWS * 4))
+    (tmp_path / "pairs.tsv").write_text(lines(PAIRS))
+    (tmp_path / "reviews.tsv").write_text(lines(REVIEWS * 4))
     return tmp_path
 
 
@@ -94,7 +63,7 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
 def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(data: Path, tmp_path: Path) -> None:
     learnt, more = tmp_path / "learnt", tmp_path / "more"
     train(translation_config(), data, tmp_path / "run", learnt)
-    (data / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS[:2]))
+    (data / "pairs.tsv").write_text(lines(PAIRS[:2]))
     gently = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
     train(gently, data, tmp_path / "further", more, start=learnt)
     translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
@@ -108,7 +77,7 @@ def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both
     learnt, more = tmp_path / "learnt", tmp_path / "more"
     train(translation_config(), data, tmp_path / "run", learnt)
     others = [(source.replace("a", "ö"), target.replace("e", "ß")) for source, target in PAIRS]
-    (data / "pairs.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in others))
+    (data / "pairs.tsv").write_text(lines(others))
     barely = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-9, muon_learning_rate=1e-9)
     train(barely, data, tmp_path / "further", more, start=learnt, new_vocabulary=True)
     before, after = load_checkpoint(learnt), load_checkpoint(more)
@@ -136,29 +105,11 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(da
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
 
 
-def classifier_config() -> Config:
-    config = translation_config(optimizer="adamw", token_dropout=0.1).model_dump()
-    config["model"] = {
-        "task": "classification",
-        "labels": ["negative", "positive"],
-        "pooling": "mean",
-        "vocab_size": 300,
-        "d_model": 24,
-        "n_heads": 3,
-        "d_ff": 40,
-        "n_encoder_layers": 1,
-        "max_positions": 32,
-    }
-    labels = {"neg": "negative", "pos": "positive"}
-    config["data"]["train"] = [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]
-    return Config.model_validate(config)
-
-
 def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out(data: Path, tmp_path: Path) -> None:
     config = classifier_config().model_dump()
     config["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
     config["data"]["validation_fraction"] = 0.25
-    (data / "unlabelled.tsv").write_text("".join(f"-\t{text}\n" for _, text in REVIEWS * 4))
+    (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 4]))
     config["n_gram_training"] = {
         "training": config["training"],
         "unlabelled": [{"file": "unlabelled.tsv", "licence": "ours"}],
@@ -194,7 +145,7 @@ def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(dat
     config = classifier_config().model_dump()
     texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
     config["pretraining"] = {"train": texts, "masked": 0.3, "training": config["training"]}
-    (data / "unlabelled.tsv").write_text("".join(f"-\t{text}\n" for _, text in REVIEWS * 60))
+    (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
     train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
     pretrained = average_weights([tmp_path / "run" / "pretraining" / "steps" / "last.ckpt"], "model.")
     model = build_model(Config.model_validate(config))
@@ -214,21 +165,9 @@ def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(dat
     assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 120
 
 
-def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(data: Path, tmp_path: Path) -> None:
     train(translation_config(), data, tmp_path / "unbroken", tmp_path / "a")
-    training_step = TrainingModule.training_step
-
-    def killed_at_step_30(module: TrainingModule, batch: Batch, batch_idx: int) -> torch.Tensor:
-        if module.global_step == 30:
-            raise RuntimeError("killed")
-        return training_step(module, batch, batch_idx)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TrainingModule, "training_step", killed_at_step_30)
-        with pytest.raises(RuntimeError, match="killed"):
-            train(translation_config(), data, tmp_path / "killed", tmp_path / "b")
+    train_until_killed(30, translation_config(), data, tmp_path / "killed", tmp_path / "b")
     train(translation_config(), data, tmp_path / "killed", tmp_path / "b")
     unbroken, resumed = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("a", "b"))
     for name, tensor in unbroken.items():

@@ -13,16 +13,16 @@ from model.layers import FeedForward
 from model.matrices import translation_matrices
 from model.search import greedy_search, greedy_search_uncached
 from model.transformer import Encoder, Transformer, causal_mask, padding_mask
+from tests.model.tiny_configs import TRANSLATOR
 
-V, E, H, S, T = 50, 24, 3, 9, 7
+V, E, H = (TRANSLATOR[name] for name in ("vocab_size", "d_model", "n_heads"))
+S, T = 9, 7
 POSITIONS = ["none", "sinusoidal", "learned", "rotary"]
 ATTENTIONS: list[dict[str, Any]] = [{}, {"beta": 0.8}, {"attention": "hard"}]
 
 
 def config(**values: Any) -> TransformerConfig:
-    default: dict[str, Any] = {"vocab_size": V, "d_model": E, "n_heads": H, "d_ff": 40, "max_positions": 64}
-    layers = {"n_encoder_layers": 2, "n_decoder_layers": 2, "source": "en", "target": "fr"}
-    return TransformerConfig(**default | layers | values)
+    return TransformerConfig.model_validate(TRANSLATOR | values)
 
 
 def build(**values: Any) -> Transformer:
@@ -105,7 +105,8 @@ def test_an_encoder_of_another_width_has_an_embedding_of_its_own() -> None:
     assert model(source, torch.tensor([S, 4]), torch.randint(4, V, (2, T))).shape == (2, T, E)
     assert [x.memory_key.shape for x in model.init_caches(model.encode(source, mask), 8)] == [(2, H, S, E // H)] * 2
     assert model.source_embedding is not model.embedding
-    assert build().source_embedding is build().embedding or build().encoder_embedding is None
+    shared = build()
+    assert shared.source_embedding is shared.embedding
 
 
 @torch.inference_mode()

@@ -1,0 +1,45 @@
+"""What the tests that train have in common: a few sentences, and a run that is killed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.batching import Batch
+from model.config import Config
+from model.stage import TrainingModule
+from model.training import train
+
+PAIRS = [
+    ("a dog runs", "un chien court"),
+    ("a cat sleeps", "un chat dort"),
+    ("a dog sleeps", "un chien dort"),
+    ("a cat runs", "un chat court"),
+]
+
+WARNINGS = [
+    pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+"""Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds."""
+
+
+def lines(rows: list[tuple[str, str]]) -> str:
+    """As in a corpus."""
+    return "".join(f"{left}\t{right}\n" for left, right in rows)
+
+
+def train_until_killed(step: int, config: Config, data_dir: Path, run_dir: Path, checkpoint_dir: Path) -> None:
+    """Train until a run dies before a step."""
+    training_step = TrainingModule.training_step
+
+    def killed(module: TrainingModule, batch: Batch, batch_idx: int) -> torch.Tensor:
+        if module.global_step == step:
+            raise RuntimeError("killed")
+        return training_step(module, batch, batch_idx)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingModule, "training_step", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            train(config, data_dir, run_dir, checkpoint_dir)
