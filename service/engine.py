@@ -104,6 +104,11 @@ class Engine(Generic[Output]):
     def slots(self) -> int:
         return self.scheduler.slots
 
+    @property
+    def ended(self) -> bool:
+        """Whether no request is accepted any more, and all are answered or about to be."""
+        return self._closed
+
     def start(self) -> None:
         """Start the worker, which begins with a warm-up forward pass."""
         self._thread.start()
