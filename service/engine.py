@@ -104,6 +104,11 @@ class Engine(Generic[Output]):
     def slots(self) -> int:
         return self.scheduler.slots
 
+    @property
+    def ended(self) -> bool:
+        """Whether no request is accepted any more, and all are answered or about to be."""
+        return self._closed
+
     def start(self) -> None:
         """Start the worker, which begins with a warm-up forward pass."""
         self._thread.start()
@@ -168,7 +173,7 @@ class Engine(Generic[Output]):
                 try:
                     self._step()
                 except Exception as error:
-                    self._fail_admitted(error)
+                    self._fail_step(error)
         except BaseException as error:
             logger.critical("%s: the worker thread dies", self.name, exc_info=True)
             ending = Broken(f"{self.name} is broken: the worker thread died ({type(error).__name__})", retry_after_s=30)
@@ -315,17 +320,20 @@ class Engine(Generic[Output]):
         self._metrics.cancelled("client_gone")
         return False
 
-    def _fail_admitted(self, error: Exception) -> None:
-        """A step failed: its members are answered, the places are empty again, and the loop goes on."""
+    def _fail_step(self, error: Exception) -> None:
+        """A step failed: its members are answered, the places are empty again, and the loop goes on.
+
+        Where it had none, it failed for those that wait: each of them would only make the next step fail.
+        """
         with self._wake:
-            admitted = [request for request in self._requests if request.admitted_at is not None]
+            requests = list(self._requests)
         if self._closed:
             return  # stopped by force, while this step ran on
-        if not admitted:
-            raise error  # no request is to blame: our own invariant is broken, and going on would spin
-        logger.error("%s: a step failed for %d requests", self.name, len(admitted), exc_info=error)
+        failed = [request for request in requests if request.admitted_at is not None] or requests
+        logger.error("%s: a step failed for %d requests", self.name, len(failed), exc_info=error)
+        self._health.failed(error)
         self.scheduler.running.clear()
-        for request in admitted:
+        for request in failed:
             self._leave(request, self._failure(error))
 
     def _failure(self, error: Exception) -> InferenceFailed:

@@ -119,18 +119,22 @@ class Models:
 
     def states(self) -> list[ModelState]:
         """For the gauges: a model once for each task that it serves."""
-        tasks = [(model.manifest.task, model) for model in self] + [("embedding", model) for model in self.embedders]
+        serving: list[tuple[str, Translator | Classifier | Embedder, Pool[Any]]] = [
+            *((model.manifest.task, model, model.pool) for model in self),
+            *(("embedding", model, model.pool) for model in self.embedders),
+            *(("attention", model, model.attention_pool) for model in self),
+        ]
         return [
             ModelState(
                 model.manifest.name,
                 task,
                 model.manifest.precision,
                 model.provider,
-                waiting=sum(engine.n_waiting for engine in model.pool.engines),
-                running=sum(engine.n_running for engine in model.pool.engines),
-                slots=sum(engine.slots for engine in model.pool.engines),
+                waiting=sum(engine.n_waiting for engine in pool.engines),
+                running=sum(engine.n_running for engine in pool.engines),
+                slots=sum(engine.slots for engine in pool.engines),
             )
-            for task, model in tasks
+            for task, model, pool in serving
         ]
 
 
@@ -138,7 +142,9 @@ def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:
     named = [model for model in models if name in (None, model.manifest.name)]
     if not named:
         names = ", ".join(model.manifest.name for model in models) or "none"
-        raise UnknownModel(f"no model {f'named {name!r} ' if name else ''}can {verb} here; there are {names}")
+        raise UnknownModel(
+            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
+        )
     return named
 
 

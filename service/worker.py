@@ -4,6 +4,7 @@ Python runs one thread of a process at a time. A step is some hundreds of micros
 Python; in one process an engine, a second one and the event loop wait for each other at each of these changes.
 """
 
+import atexit
 import gc
 import logging
 import multiprocessing
@@ -15,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 from service.engine import Answer, Engine
@@ -48,6 +50,9 @@ class _Report:
     events: list[tuple[str, tuple[Any, ...]]]
 
 
+STARTING = _Report(False, "starting", 0, 0, [])
+
+
 @dataclass(eq=False)
 class _Request(Generic[Output]):
     sequences: list[Sequence[Output]]
@@ -61,7 +66,8 @@ class _Request(Generic[Output]):
 class Worker(Generic[Output]):
     """Stands for an engine that runs in another process, with the same methods.
 
-    Every accepted request is answered exactly once, also where the process dies.
+    Every accepted request is answered exactly once, also where the process dies. One that has died once it was warm is
+    replaced; one that never was would only die again.
 
     Args:
         name: of the model and the worker, for messages.
@@ -74,21 +80,18 @@ class Worker(Generic[Output]):
         self.slots = slots
         self.load = 0
         self.warm = threading.Event()
+        self._make_engine = make_engine
         self._events = events
         self._lock = threading.Condition()
-        self._sending = threading.Lock()
         self._requests: dict[int, _Request[Output]] = {}
         self._next_number = 0
         self._draining = False
         self._ended = False
-        self._report = _Report(False, "starting", 0, 0, [])
+        self._report = STARTING
         self._reported_at = time.monotonic()
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, make_engine), name=name, daemon=True)
-        self._process.start()
-        theirs.close()
-        self._thread = threading.Thread(target=self._listen, name=f"listen-{name}", daemon=True)
+        self._process = _Process(name, make_engine)
+        self._thread = threading.Thread(target=self._supervise, name=f"listen-{name}", daemon=True)
+        atexit.register(self.kill)
 
     @property
     def n_waiting(self) -> int:
@@ -104,17 +107,12 @@ class Worker(Generic[Output]):
 
     def wait_until_loaded(self) -> None:
         """Raises StartRefused: the engine could not be made."""
-        try:
-            refusal = self._connection.recv()
-        except EOFError:
-            raise StartRefused(f"{self.name}: the worker process ended while it was loading the model") from None
-        if refusal is not None:
-            raise StartRefused(refusal)
+        self._process.wait_until_loaded()
 
     def start(self) -> None:
         """Let the engine begin with its warm-up forward pass."""
         self._thread.start()
-        self._send("start")
+        self._process.send("start")
 
     def submit(self, sequences: list[Sequence[Output]], deadline: float) -> Future[Answer[Output]]:
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
@@ -134,19 +132,14 @@ class Worker(Generic[Output]):
             self._events.rejected(refusal.reason)
             raise
         request.future.add_done_callback(partial(self._notice_cancellation, number))
-        self._send("submit", number, sequences, deadline)
+        self._process.send("submit", number, sequences, deadline)
         return request.future
 
     def unready_reason(self) -> str | None:
         """Why this worker should get no requests now; None if it should."""
         if self._draining:
             return "draining"
-        if self._ended:
-            return "the worker process has ended"
-        silent_s = time.monotonic() - self._reported_at
-        if silent_s > SILENCE_S and self._thread.is_alive():
-            return f"the worker process has not reported for {silent_s:.0f} s"
-        return self._report.unready_reason
+        return self._trouble() or self._report.unready_reason
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered."""
@@ -159,46 +152,81 @@ class Worker(Generic[Output]):
         with self._lock:  # what was let in before draining is among the requests by now
             self._lock.wait_for(lambda: not self._requests or self._ended, timeout_s)
         self._fail_all(Draining(f"{self.name} stopped before this request was answered", retry_after_s=5))
-        self._send("stop")
-        self._process.join(2)
+        self._process.end()
+        atexit.unregister(self.kill)
+
+    def kill(self) -> None:
+        """End the process at once. It ignores the signal with which Python, when it exits, ends its children and waits
+        for them."""
+        self.drain()
         self._process.kill()
-        self._process.join()
 
     def _refuse_if_unavailable(self) -> None:
         if self._draining:
             raise Draining(f"{self.name} is draining and takes no new requests", retry_after_s=5)
-        if self._ended:
-            raise Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=30)
+        if (trouble := self._trouble()) is not None:
+            raise Broken(f"{self.name} is broken: {trouble}", retry_after_s=5)
         if not self.warm.is_set():
             raise Starting(f"{self.name} is starting")
 
-    def _send(self, *message: Any) -> None:
-        """A worker that has ended hears nothing; what it owes is answered by `_listen`."""
-        try:
-            with self._sending:
-                self._connection.send(message)
-        except OSError:
-            logger.warning("%s: the worker process cannot be reached", self.name)
+    def _trouble(self) -> str | None:
+        """Why the process cannot be asked for anything; None if it can."""
+        if self._ended:
+            return "the worker process has ended"
+        silent_s = time.monotonic() - self._reported_at
+        if silent_s > SILENCE_S and self._thread.is_alive():
+            return f"the worker process has not reported for {silent_s:.0f} s"
+        return None
 
     def _notice_cancellation(self, number: int, future: Future[Answer[Output]]) -> None:
         if future.cancelled() and self._take(number) is not None:
-            self._send("cancel", number)
+            self._process.send("cancel", number)
+
+    def _supervise(self) -> None:
+        """Listen to the process, and to those that take its place."""
+        while True:
+            try:
+                self._listen()
+            finally:
+                with self._lock:  # nobody is let in between this and the last answers
+                    self._ended = True
+                    was_warm = self.warm.is_set()
+                    self.warm.clear()
+                    self._report = STARTING
+                self._fail_all(Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=5))
+            if not self._draining:
+                logger.critical("%s: the worker process has ended", self.name)
+            if not (was_warm and self._replaced()):
+                return
 
     def _listen(self) -> None:
         try:
             while True:
-                kind, *content = self._connection.recv()
+                kind, *content = self._process.receive()
                 if kind == "report":
                     self._take_report(*content)
                 else:
                     self._take_answer(*content)
         except (EOFError, OSError):
-            if not self._draining:
-                logger.critical("%s: the worker process has ended", self.name)
-        finally:
-            with self._lock:  # nobody is let in between this and the last answers
-                self._ended = True
-            self._fail_all(Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=30))
+            return  # it has ended
+
+    def _replaced(self) -> bool:
+        """Whether another process is there instead of the one that has ended."""
+        self._process.end()
+        with self._lock:
+            if self._draining:
+                return False
+            self._process = _Process(self.name, self._make_engine)  # from now on `stop` ends this one
+        try:
+            self._process.wait_until_loaded()
+        except StartRefused as refusal:
+            logger.critical("%s: the worker process cannot be replaced: %s", self.name, refusal)
+            return False
+        with self._lock:
+            self._ended = False
+            self._reported_at = time.monotonic()
+        self._process.send("start")
+        return True
 
     def _take_report(self, report: _Report) -> None:
         self._report, self._reported_at = report, time.monotonic()
@@ -230,6 +258,59 @@ class Worker(Generic[Output]):
     def _fail_all(self, error: Unavailable) -> None:
         for number in list(self._requests):
             self._take_answer(number, error)
+
+
+class _Process(Generic[Output]):
+    """A worker process and the line to it. Sending never waits: the event loop sends, and a process may be stuck."""
+
+    def __init__(self, name: str, make_engine: MakeEngine[Output]) -> None:
+        self._name = name
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, make_engine), name=name, daemon=True)
+        self._process.start()
+        theirs.close()
+        self._outbox: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        threading.Thread(target=self._post, name=f"send-{name}", daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def wait_until_loaded(self) -> None:
+        """Raises StartRefused: the engine could not be made."""
+        try:
+            refusal = self._connection.recv()
+        except (EOFError, OSError):
+            raise StartRefused(f"{self._name}: the worker process ended while it was loading the model") from None
+        if refusal is not None:
+            raise StartRefused(refusal)
+
+    def send(self, *message: Any) -> None:
+        """A process that has ended hears nothing."""
+        self._outbox.put(message)
+
+    def receive(self) -> Any:
+        """Raises EOFError or OSError: the process has ended."""
+        return self._connection.recv()
+
+    def end(self) -> None:
+        """Ask it to stop, and make sure that it does."""
+        self.send("stop")
+        self._process.join(2)
+        self.kill()
+        self._process.join()
+        self._outbox.put(None)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def _post(self) -> None:
+        try:
+            while (message := self._outbox.get()) is not None:
+                self._connection.send(message)
+        except OSError:
+            return  # it has ended; what it owes is answered by who listens
 
 
 class _Recorder:
@@ -275,7 +356,7 @@ class _Office(Generic[Output]):
 
     def serve(self) -> None:
         try:
-            while True:
+            while not self._engine.ended:  # a process whose engine is dead is of no use, and is replaced
                 if self._connection.poll(REPORT_INTERVAL_S):
                     kind, *content = self._connection.recv()
                     if kind == "stop":

@@ -75,6 +75,23 @@ def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(
     assert len(outcome(harness.submit(2)).outputs[0].places) == 2
 
 
+def test_a_step_that_fails_before_anyone_is_admitted_answers_those_that_wait_and_the_next_request_succeeds(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise KeyError("told to fail")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harness.engine.scheduler, "admit", fail)
+        for future in (harness.submit(1), harness.submit(2)):
+            with pytest.raises(InferenceFailed, match="KeyError"):
+                outcome(future)
+        assert harness.engine.unready_reason() == "the last forward pass failed (KeyError)"
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+    assert harness.engine.unready_reason() is None
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+
+
 def test_one_bad_request_fails_alone(harness: Harness) -> None:
     def is_bad(call: str, batch: list[Sequence[Tally]]) -> bool:
         return call == "prefill" and any(len(sequence.source_ids) == 13 for sequence in batch)

@@ -1,9 +1,12 @@
+from collections import Counter
+
 import pytest
 
 from service.errors import NotAcceptable, UnknownModel
 from service.loading import load_models
 from service.metrics import Metrics
 from service.registry import Models
+from service.scheduler import Sequence
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
@@ -57,11 +60,26 @@ def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
         models.translator("en-fr", None, "de")
 
 
+def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
+    translator, classifier = models.translators[0], models.classifiers[0]
+    pools = [translator.pool, classifier.pool, models.embedders[0].pool, translator.attention_pool]
+    for n_waiting, pool in enumerate(pools, start=1):
+        pool.engines[0].scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
+    waiting = Counter[str]()
+    for state in models.states():
+        waiting[state.task] += state.waiting
+    assert waiting == {"translation": 1, "classification": 2, "embedding": 3, "attention": 4}
+    for pool in pools:
+        pool.engines[0].scheduler.waiting.clear()
+
+
 def test_an_unknown_model_names_those_that_can(models: Models) -> None:
     with pytest.raises(UnknownModel, match="no model named 'reviews' can translate here; there are en-de-en, en-fr"):
         models.translator("reviews", None, None)
     with pytest.raises(UnknownModel, match="no model named 'en-fr' can classify here; there are reviews, tweets"):
         models.classifier("en-fr")
+    with pytest.raises(UnknownModel, match="no model named '' can classify here"):
+        models.classifier("")
 
 
 def test_a_classifier_is_named_or_the_only_one(models: Models) -> None:

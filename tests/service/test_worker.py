@@ -3,26 +3,37 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Literal
 
 import pytest
 
 from service import pool
+from service import worker as module
 from service.artifact import Artifact
 from service.decoding import Search
-from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused
+from service.engine import Engine
+from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused, Unavailable
 from service.loading import translation_engine
-from service.metrics import EngineMetrics, Metrics
+from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
 from service.runner.provider import Provider
 from service.scheduler import Sequence
-from service.worker import Worker
+from service.worker import MakeEngine, Worker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 
 SLOTS, MAX_WAITING = 8, 3
+RESTART_PATIENCE_S = 12 * PATIENCE_S
+"""For a process that imports everything anew."""
+
+FATAL = 13
+"""Who reads this token dies."""
 
 
 def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Search]:
@@ -30,6 +41,30 @@ def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Se
     worker = Worker("tiny", make_engine, SLOTS, EngineMetrics(metrics or Metrics(), "translation"))
     worker.wait_until_loaded()
     return worker
+
+
+def fragile_engine(
+    artifact: Artifact, dies_of: Literal["its engine", "itself", "its warm-up"], events: EngineEvents
+) -> Engine[Search]:
+    """The engine of a worker process in which something dies."""
+    engine = translation_engine(artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "fragile", events)
+    computation = engine._computation
+    prefill = computation.prefill
+
+    def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
+        if any(FATAL in sequence.source_ids for sequence in sequences):
+            die()
+        prefill(first_place, sequences)
+
+    def die() -> None:
+        if dies_of == "its engine":
+            raise SystemExit  # no Exception, and so the end of the engine's thread
+        os._exit(1)
+
+    computation.prefill = read  # type: ignore[method-assign]
+    if dies_of == "its warm-up":
+        computation.warm_up = die  # type: ignore[method-assign]
+    return engine
 
 
 @pytest.fixture
@@ -69,14 +104,91 @@ def test_answers_come_back_into_the_sequences_that_were_sent(
 
 def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> None:
     assert worker.unready_reason() is None
-    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    os.kill(worker._process.pid, signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
-    os.kill(worker._process.pid or 0, signal.SIGKILL)
+    os.kill(worker._process.pid, signal.SIGKILL)
     with pytest.raises(Broken, match="tiny is broken: the worker process has ended"):
         waiting.result(PATIENCE_S)
+    assert worker.unready_reason() in ("the worker process has ended", "starting")
+    with pytest.raises(Unavailable):
+        worker.submit([sequence(5, 6)], soon())
+    assert (worker.load, worker.n_waiting, worker.n_running) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("dies_of", ["its engine", "itself"])
+def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Semaphore(0)
+
+    class Process(module._Process[Search]):
+        def __init__(self, name: str, make_engine: MakeEngine[Search]) -> None:
+            super().__init__(name, make_engine)
+            begun.release()
+
+    monkeypatch.setattr(module, "_Process", Process)
+    worker = Worker(
+        "fragile",
+        partial(fragile_engine, translator_artifact, dies_of),
+        SLOTS,
+        EngineMetrics(Metrics(), "translation"),
+    )
+    worker.wait_until_loaded()
+    worker.start()
+    for _ in range(2):
+        assert begun.acquire(timeout=PATIENCE_S)
+        assert worker.warm.wait(RESTART_PATIENCE_S)
+        [output] = worker.submit([sequence(5, 6)], soon()).result(PATIENCE_S).outputs
+        assert output.best()[0].token_ids == tiny_translator.translate([5, 6, EOS], 9)[0]
+        assert worker.unready_reason() is None
+        with pytest.raises(Broken):
+            worker.submit([sequence(FATAL)], soon()).result(PATIENCE_S)
+    worker.stop(timeout_s=0)
+
+
+def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_artifact: Artifact) -> None:
+    worker = Worker(
+        "fragile",
+        partial(fragile_engine, translator_artifact, "its warm-up"),
+        SLOTS,
+        EngineMetrics(Metrics(), "translation"),
+    )
+    worker.wait_until_loaded()
+    worker.start()
+    worker._thread.join(PATIENCE_S)
     assert worker.unready_reason() == "the worker process has ended"
     with pytest.raises(Broken):
-        worker.submit([sequence(5, 6)], soon())
+        worker.submit([sequence(5)], soon())
+    worker.stop(timeout_s=0)
+
+
+def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
+    """As where another model refuses the start."""
+    script = (
+        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
+        "from tests.service.test_worker import make_worker; "
+        "make_worker(read_artifact(Path(sys.argv[1]))).start(); sys.exit(7)"
+    )
+    arguments = [sys.executable, "-c", script, str(translator_artifact.directory)]
+    assert subprocess.run(arguments, timeout=RESTART_PATIENCE_S).returncode == 7
+
+
+def test_who_submits_never_waits_for_a_process_that_is_stuck(worker: Worker[Search]) -> None:
+    """The event loop submits: all requests, and health, would wait with it."""
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    more_than_a_pipe_holds = [sequence(5, 6) for _ in range(20_000)]
+    submitting = threading.Thread(target=worker.submit, args=(more_than_a_pipe_holds, time.monotonic()), daemon=True)
+    submitting.start()
+    submitting.join(PATIENCE_S)
+    assert not submitting.is_alive()
+
+
+def test_a_process_that_is_silent_gets_no_requests(worker: Worker[Search], monkeypatch: pytest.MonkeyPatch) -> None:
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(module, "SILENCE_S", 0)
+    assert worker.unready_reason() == "the worker process has not reported for 0 s"
+    with pytest.raises(Broken, match="tiny is broken: the worker process has not reported for 0 s"):
+        worker.submit([sequence(5)], soon())
 
 
 def test_the_others_go_on_where_one_process_has_died(
@@ -86,12 +198,14 @@ def test_the_others_go_on_where_one_process_has_died(
     other.start()
     pool: Pool[Search] = Pool([worker, other])
     assert pool.wait_until_warm(PATIENCE_S)
-    os.kill(worker._process.pid or 0, signal.SIGKILL)
-    worker._thread.join(PATIENCE_S)
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    waiting = worker.submit([sequence(5, 6)], soon())
+    os.kill(worker._process.pid, signal.SIGKILL)
+    assert isinstance(waiting.exception(PATIENCE_S), Broken)
     sent = [sequence(5, 6), sequence(7), sequence(8, 9)]
     asyncio.run(pool.run(sent, soon()))
     assert [s.output.best()[0].token_ids for s in sent] == [tiny_translator.translate(s.source_ids, 9)[0] for s in sent]
-    assert pool.unready_reason() == "the worker process has ended"
+    assert pool.unready_reason() in ("the worker process has ended", "starting")
     other.stop(timeout_s=0)
 
 
@@ -99,18 +213,18 @@ def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadline(
     worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "GRACE_S", 0.05)
-    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    os.kill(worker._process.pid, signal.SIGSTOP)
     with pytest.raises(DeadlinePassed, match="does not answer"):
         asyncio.run(Pool([worker]).run([sequence(5, 6)], time.monotonic() + 0.05))
-    os.kill(worker._process.pid or 0, signal.SIGCONT)
+    os.kill(worker._process.pid, signal.SIGCONT)
     assert worker.submit([sequence(5, 6)], soon()).result(PATIENCE_S).outputs[0].finished
 
 
 def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
-    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    os.kill(worker._process.pid, signal.SIGSTOP)
     late = worker.submit([sequence(8)], time.monotonic() - 1)
     crowd = [worker.submit([sequence(5, 6, beam_size=8)] * 1, soon()) for _ in range(MAX_WAITING + 40)]
-    os.kill(worker._process.pid or 0, signal.SIGCONT)
+    os.kill(worker._process.pid, signal.SIGCONT)
     with pytest.raises(DeadlinePassed):
         late.result(PATIENCE_S)
     errors = [future.exception(PATIENCE_S) for future in crowd]
@@ -125,7 +239,7 @@ def test_a_cancelled_request_is_forgotten_and_the_next_one_served(worker: Worker
 
 
 def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Worker[Search]) -> None:
-    os.kill(worker._process.pid or 0, signal.SIGSTOP)
+    os.kill(worker._process.pid, signal.SIGSTOP)
     waiting = worker.submit([sequence(5)], soon())
     worker.stop(timeout_s=0)
     with pytest.raises(Draining, match="stopped before this request was answered"):
