@@ -59,7 +59,7 @@ class Attending(Protocol):
 
 
 class AttentionPass:
-    """The computation of an attention engine: a sequence is finished as soon as it is read."""
+    """What an attention engine runs."""
 
     def __init__(self, runner: Attending, manifest: Manifest) -> None:
         self._runner = runner
@@ -70,19 +70,12 @@ class AttentionPass:
         kinds: Kinds = frozenset({"encoder"})
         self._runner.attend(*self._probe, kinds)
 
-    def prefill(self, _first_place: int, sequences: list[Sequence[Seen]]) -> None:
+    def read(self, sequences: list[Sequence[Seen]]) -> None:
         sources = [sequence.source_ids for sequence in sequences]
         targets = [sequence.output.read_ids for sequence in sequences]
         kinds: Kinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
         for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
             sequence.output.keep(found)
-            sequence.finished = True
-
-    def step(self, _running: list[Sequence[Seen]]) -> int:
-        raise AssertionError("an attention pass has no steps: prefill finishes its sequences")
-
-    def move(self, _source_place: int, _target_place: int) -> None:
-        """Nothing is kept in places."""
 
 
 @dataclass(frozen=True)

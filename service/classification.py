@@ -31,6 +31,7 @@ class _Window:
     seen: Sequence[Seen] | None
 
 
+@dataclass(frozen=True, eq=False)
 class Classifier:
     """One classification model, as requests see it.
 
@@ -38,21 +39,12 @@ class Classifier:
         max_attention_weights: most numbers in the attention matrices of one answer.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        provider: Literal["cpu", "cuda"],
-        tokenizer: Tokenizer,
-        pool: Pool[Reading],
-        attention_pool: Pool[Seen],
-        max_attention_weights: int,
-    ) -> None:
-        self.manifest = manifest
-        self.provider = provider
-        self.pool = pool
-        self.attention_pool = attention_pool
-        self._tokenizer = tokenizer
-        self._max_attention_weights = max_attention_weights
+    manifest: Manifest
+    provider: Literal["cpu", "cuda"]
+    tokenizer: Tokenizer
+    pool: Pool[Reading]
+    attention_pool: Pool[Seen]
+    max_attention_weights: int
 
     async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
         """One prediction per text, in order.
@@ -80,14 +72,14 @@ class Classifier:
 
     def _windows(self, request: ClassifyRequest, selection: Selection | None) -> list[list[_Window]]:
         limit = self.manifest.limits.max_source_tokens
-        encoded = self._tokenizer.encode(request.text)
+        encoded = self.tokenizer.encode(request.text)
         if not all(encoded):
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
         texts = [windows(ids, limit) for ids in encoded]
         if selection is None:
             return [[_Window(Sequence(ids, Reading(request.evidence)), None) for ids in text] for text in texts]
         refuse_beyond(
-            self._max_attention_weights, sum(selection.n_weights(len(ids), 0) for text in texts for ids in text)
+            self.max_attention_weights, sum(selection.n_weights(len(ids), 0) for text in texts for ids in text)
         )
         return [
             [_Window(Sequence(ids, Reading(request.evidence)), Sequence(ids, Seen([], selection))) for ids in text]
@@ -106,7 +98,7 @@ class Classifier:
         label, score = ranked[0]
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
         if evidence or selection is not None:
-            tokens = self._tokenizer.located([i for window in text for i in window.reading.source_ids])
+            tokens = self.tokenizer.located([i for window in text for i in window.reading.source_ids])
             shown = [ShownToken.of(token) for token in tokens]
             prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
             prediction.attention = _attention(shown, text, selection) if selection is not None else None

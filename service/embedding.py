@@ -41,7 +41,7 @@ class Embedding(Protocol):
 
 
 class EmbeddingPass:
-    """The computation of an embedding engine: a sequence is finished as soon as it is read."""
+    """What an embedding engine runs."""
 
     def __init__(self, runner: Embedding, unk: int) -> None:
         self._runner = runner
@@ -50,18 +50,11 @@ class EmbeddingPass:
     def warm_up(self) -> None:
         self._runner.embed([[self._unk]])
 
-    def prefill(self, _first_place: int, sequences: list[Sequence[Embedded]]) -> None:
+    def read(self, sequences: list[Sequence[Embedded]]) -> None:
         found = self._runner.embed([sequence.source_ids for sequence in sequences])
         for sequence, states in zip(sequences, found, strict=True):
             vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
             sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
-            sequence.finished = True
-
-    def step(self, _running: list[Sequence[Embedded]]) -> int:
-        raise AssertionError("an embedding pass has no steps: prefill finishes its sequences")
-
-    def move(self, _source_place: int, _target_place: int) -> None:
-        """Nothing is kept in places."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +70,7 @@ class _Stretch:
         return [token_id for window in self.windows for token_id in window.source_ids]
 
 
+@dataclass(frozen=True, eq=False)
 class Embedder:
     """The encoder of one model, as requests see it.
 
@@ -85,21 +79,12 @@ class Embedder:
         max_numbers: most numbers in the embeddings of one answer.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        provider: Literal["cpu", "cuda"],
-        tokenizer: Tokenizer,
-        pool: Pool[Embedded],
-        width: int,
-        max_numbers: int,
-    ) -> None:
-        self.manifest = manifest
-        self.provider = provider
-        self.pool = pool
-        self.width = width
-        self._tokenizer = tokenizer
-        self._max_numbers = max_numbers
+    manifest: Manifest
+    provider: Literal["cpu", "cuda"]
+    tokenizer: Tokenizer
+    pool: Pool[Embedded]
+    width: int
+    max_numbers: int
 
     @property
     def languages(self) -> frozenset[str]:
@@ -136,9 +121,9 @@ class Embedder:
         if self.manifest.task == "translation":
             spans = sentence_spans(text, request.source or self.manifest.directions[0].source)
             nothing = [self.manifest.special_tokens.eos]
-            pieces = [piece for piece in self._tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
+            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
         else:
-            pieces = [(Span(0, len(text)), ids) for ids in self._tokenizer.encode([text]) if ids]
+            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if ids]
         if not pieces:
             raise NotAcceptable("a text has no tokens, there is nothing to embed")
         return [
@@ -148,16 +133,16 @@ class Embedder:
 
     def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
         numbers = n_vectors * self.width
-        if numbers > self._max_numbers:
+        if numbers > self.max_numbers:
             raise NotAcceptable(
                 f"{n_vectors:,} embeddings of {self.width} dimensions have {numbers:,} numbers, "
-                f"the limit is {self._max_numbers:,}; {way_out}"
+                f"the limit is {self.max_numbers:,}; {way_out}"
             )
 
     def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
         found = [window.output.vectors for stretch in text for window in stretch.windows]
         if request.pooling == "none":
-            located = [(s.start, token) for s in text for token in self._tokenizer.located(s.token_ids)]
+            located = [(s.start, token) for s in text for token in self.tokenizer.located(s.token_ids)]
             return TokenEmbeddings.model_construct(
                 tokens=[ShownToken.of(token.moved(start)) for start, token in located],
                 embeddings=_numbers(np.concatenate(found), request),

@@ -3,10 +3,12 @@
 import logging
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from service.artifact import Artifact, Manifest, read_artifacts
 from service.attention import AttentionPass, Seen
 from service.classification import Classifier
+from service.computation import OnePass, Pass
 from service.decoding import BeamSearch, Search
 from service.embedding import Embedder, EmbeddingPass
 from service.engine import Engine
@@ -14,7 +16,7 @@ from service.errors import ProviderUnavailable
 from service.greedy import GreedySearch
 from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
-from service.pooling import OnePass
+from service.pooling import ClassificationPass
 from service.registry import Models
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
@@ -29,6 +31,8 @@ from service.translation import Translator
 from service.worker import Worker
 
 logger = logging.getLogger(__name__)
+
+Output = TypeVar("Output")
 
 
 def load_models(settings: Settings, metrics: Metrics) -> Models:
@@ -49,11 +53,12 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
             provider.name,
             provider.threads,
         )
+        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         if artifact.manifest.task == "translation":
-            translators.append(_translator(artifact, provider, settings, metrics))
+            translators.append(_translator(artifact, provider, tokenizer, settings, metrics))
         else:
-            classifiers.append(_classifier(artifact, provider, settings, metrics))
-        embedders.append(_embedder(artifact, provider, settings, metrics))
+            classifiers.append(_classifier(artifact, provider, tokenizer, settings, metrics))
+        embedders.append(_embedder(artifact, provider, tokenizer, settings, metrics))
     return Models(translators, classifiers, embedders)
 
 
@@ -68,7 +73,9 @@ def _suitable(manifest: Manifest, chosen: Provider, settings: Settings) -> Provi
     return replace(chosen, name="cpu")
 
 
-def _translator(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Translator:
+def _translator(
+    artifact: Artifact, provider: Provider, tokenizer: Tokenizer, settings: Settings, metrics: Metrics
+) -> Translator:
     manifest = artifact.manifest
     on_cpu = provider.name == "cpu"
     n_workers = (provider.threads if on_cpu else 1) if settings.workers is None else settings.workers
@@ -94,7 +101,7 @@ def _translator(artifact: Artifact, provider: Provider, settings: Settings, metr
     return Translator(
         manifest,
         provider.name,
-        Tokenizer(artifact.path("tokenizer.json")),
+        tokenizer,
         pool,
         attention_pool(artifact, provider, settings, metrics),
         settings.max_attention_weights,
@@ -128,44 +135,34 @@ def searches(graphs: TranslationGraphs, slots: int) -> Searches:
     return Searches(greedy, BeamSearch(TranslationRunner(graphs, slots), slots, tokens.bos, tokens.eos))
 
 
-def _classifier(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Classifier:
+def _classifier(
+    artifact: Artifact, provider: Provider, tokenizer: Tokenizer, settings: Settings, metrics: Metrics
+) -> Classifier:
     manifest = artifact.manifest
     assert manifest.pooling is not None, "a classifier's manifest has one"
-    engine = Engine(
-        manifest.name,
-        OnePass(ClassificationRunner(artifact, provider), manifest.pooling, manifest.special_tokens.unk),
-        Scheduler(settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or 8192),
-        EngineMetrics(metrics, manifest.task),
-        settings.probe_interval_s,
-    )
+    whole = ClassificationPass(ClassificationRunner(artifact, provider), manifest.pooling, manifest.special_tokens.unk)
     return Classifier(
         manifest,
         provider.name,
-        Tokenizer(artifact.path("tokenizer.json")),
-        Pool([engine]),
+        tokenizer,
+        _pool(manifest.name, whole, 8192, manifest.task, settings, metrics),
         attention_pool(artifact, provider, settings, metrics),
         settings.max_attention_weights,
     )
 
 
-def _embedder(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Embedder:
+def _embedder(
+    artifact: Artifact, provider: Provider, tokenizer: Tokenizer, settings: Settings, metrics: Metrics
+) -> Embedder:
     manifest = artifact.manifest
-    on_cpu = provider.name == "cpu"
     runner = EmbeddingRunner(artifact, provider)
-    engine = Engine(
-        f"{manifest.name} embedding",
-        EmbeddingPass(runner, manifest.special_tokens.unk),
-        Scheduler(
-            settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or (512 if on_cpu else 8192)
-        ),
-        EngineMetrics(metrics, "embedding"),
-        settings.probe_interval_s,
-    )
+    whole = EmbeddingPass(runner, manifest.special_tokens.unk)
+    padded_tokens = 512 if provider.name == "cpu" else 8192
     return Embedder(
         manifest,
         provider.name,
-        Tokenizer(artifact.path("tokenizer.json")),
-        Pool([engine]),
+        tokenizer,
+        _pool(f"{manifest.name} embedding", whole, padded_tokens, "embedding", settings, metrics),
         runner.width,
         settings.max_embedding_numbers,
     )
@@ -173,11 +170,18 @@ def _embedder(artifact: Artifact, provider: Provider, settings: Settings, metric
 
 def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Pool[Seen]:
     """One engine with one thread, for those who ask for attention or alignment, and for what is put back by it."""
-    engine = Engine(
-        f"{artifact.manifest.name} attention",
-        AttentionPass(AttentionRunner(artifact, replace(provider, threads=1)), artifact.manifest),
-        Scheduler(settings.slots or 256, settings.max_waiting, settings.prefill_padded_tokens or 512),
-        EngineMetrics(metrics, "attention"),
-        settings.probe_interval_s,
-    )
-    return Pool([engine])
+    whole = AttentionPass(AttentionRunner(artifact, replace(provider, threads=1)), artifact.manifest)
+    return _pool(f"{artifact.manifest.name} attention", whole, 512, "attention", settings, metrics)
+
+
+def _pool(
+    name: str, whole: Pass[Output], prefill_padded_tokens: int, task: str, settings: Settings, metrics: Metrics
+) -> Pool[Output]:
+    """One engine, in this process, for what is one pass.
+
+    Args:
+        prefill_padded_tokens: where the settings have no other.
+    """
+    padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
+    scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
+    return Pool([Engine(name, OnePass(whole), scheduler, EngineMetrics(metrics, task), settings.probe_interval_s)])

@@ -33,8 +33,8 @@ class BatchClassifier(Protocol):
         """The logits of each token of each source, (S, C), without padding."""
 
 
-class OnePass:
-    """The computation of a classification engine: a sequence is finished as soon as it is read."""
+class ClassificationPass:
+    """What a classification engine runs."""
 
     def __init__(self, classifier: BatchClassifier, pooling: Pooling, unk: int) -> None:
         self._classifier = classifier
@@ -44,20 +44,13 @@ class OnePass:
     def warm_up(self) -> None:
         self._classifier.classify([[self._unk]])
 
-    def prefill(self, _first_place: int, sequences: list[Sequence[Reading]]) -> None:
+    def read(self, sequences: list[Sequence[Reading]]) -> None:
         found = self._classifier.classify([sequence.source_ids for sequence in sequences])
         for sequence, token_logits in zip(sequences, found, strict=True):
             exact = token_logits.astype(np.float64)
             sequence.output.logits = exact.mean(axis=0) if self._pooling == "mean" else exact.max(axis=0)
             if sequence.output.wants_tokens:
                 sequence.output.token_logits = token_logits.copy()
-            sequence.finished = True
-
-    def step(self, _running: list[Sequence[Reading]]) -> int:
-        raise AssertionError("a classifier has no steps: prefill finishes its sequences")
-
-    def move(self, _source_place: int, _target_place: int) -> None:
-        """A classifier keeps nothing in its places."""
 
 
 def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:

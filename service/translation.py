@@ -36,6 +36,7 @@ MOST_INLINE = 500
 """What is put back into one passage of a document: each is compared with the words around it."""
 
 
+@dataclass(frozen=True, eq=False)
 class Translator:
     """One translation model, as requests see it.
 
@@ -43,22 +44,12 @@ class Translator:
         max_attention_weights: most numbers in the attention matrices of one answer.
     """
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        provider: Literal["cpu", "cuda"],
-        tokenizer: Tokenizer,
-        pool: Pool[Search],
-        attention_pool: Pool[Seen],
-        max_attention_weights: int,
-    ) -> None:
-        self.manifest = manifest
-        self.provider = provider
-        self.pool = pool
-        self.attention_pool = attention_pool
-        self._tokenizer = tokenizer
-        self._composer = Composer(tokenizer)
-        self._max_attention_weights = max_attention_weights
+    manifest: Manifest
+    provider: Literal["cpu", "cuda"]
+    tokenizer: Tokenizer
+    pool: Pool[Search]
+    attention_pool: Pool[Seen]
+    max_attention_weights: int
 
     async def translate(
         self, request: TranslateRequest, direction: Direction, timeout_s: float, timing: Timing
@@ -81,17 +72,18 @@ class Translator:
         pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
         if selection is not None:  # at least so much, whatever the translations will be
             refuse_beyond(
-                self._max_attention_weights, sum(selection.n_weights(len(p.sequence.source_ids), 1) for p in pieces)
+                self.max_attention_weights, sum(selection.n_weights(len(p.sequence.source_ids), 1) for p in pieces)
             )
         timing.ran(await self.pool.run([piece.sequence for piece in pieces], deadline))
         passes = self._passes(manuscripts, selection, request.alignment)
         if passes:
             timing.attended(await self.attention_pool.run(passes, deadline))
+        composer = Composer(self.tokenizer)
         with timing.tokenizing():
             return await beside(
                 n_characters,
                 lambda: [
-                    self._composer.translation(manuscript, direction, selection, request.alignment)
+                    composer.translation(manuscript, direction, selection, request.alignment)
                     for manuscript in manuscripts
                 ],
             )
@@ -141,7 +133,7 @@ class Translator:
                 Sequence(source_ids, options.search(), slots=options.beam_size),
                 capitals=span.of(read) != span.of(text),
             )
-            for span, source_ids in self._tokenizer.encode_spans(read, spans if protected.translatable else [], limit)
+            for span, source_ids in self.tokenizer.encode_spans(read, spans if protected.translatable else [], limit)
             if source_ids != [self.manifest.special_tokens.eos]  # nothing to translate: the text keeps it as it is
         ]
         return Passage(protected, pieces)
@@ -159,5 +151,5 @@ class Translator:
                 n_weights += selection.n_weights(len(piece.sequence.source_ids), len(target_ids)) if selection else 0
                 piece.seen = Sequence(piece.sequence.source_ids, Seen([bos, *target_ids[:-1]], selection, choice))
                 passes.append(piece.seen)
-        refuse_beyond(self._max_attention_weights, n_weights)
+        refuse_beyond(self.max_attention_weights, n_weights)
         return passes

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from service.artifact import Artifact, read_artifact
+from service.computation import OnePass
 from service.embedding import Embedded, Embedder, EmbeddingPass
 from service.engine import Engine
 from service.metrics import EngineMetrics, Metrics
@@ -245,7 +246,7 @@ class Bench:
         self.metrics = Metrics()
         self.engine = Engine[Embedded](
             "gated",
-            EmbeddingPass(self.encoder, UNK),
+            OnePass(EmbeddingPass(self.encoder, UNK)),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
             EngineMetrics(self.metrics, "embedding"),
             probe_interval_s=3600,

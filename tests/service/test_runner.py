@@ -8,7 +8,7 @@ import pytest
 from service.artifact import Artifact, read_artifact
 from service.attention import Kinds
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
-from service.pooling import OnePass, Pooling, Reading
+from service.pooling import ClassificationPass, Pooling, Reading
 from service.runner import provider
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
@@ -177,7 +177,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
     for source, found in zip(sources, runner.classify(sources), strict=True):
         np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
     sequences = [Sequence(source, Reading()) for source in sources]
-    OnePass(runner, pooling, unk=1).prefill(0, sequences)
+    ClassificationPass(runner, pooling, unk=1).read(sequences)
     for sequence in sequences:
         np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
 
@@ -185,13 +185,14 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
-    one_pass = OnePass(ClassificationRunner(read_artifact(classifier.save(tmp_path / "c")), CPU), pooling, unk=1)
+    runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
+    whole = ClassificationPass(runner, pooling, unk=1)
     rng = np.random.default_rng(3)
     together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
-    one_pass.prefill(0, together)
+    whole.read(together)
     for sequence in together:
         alone = Sequence(sequence.source_ids, Reading())
-        one_pass.prefill(0, [alone])
+        whole.read([alone])
         np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
 
 
