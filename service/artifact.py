@@ -20,6 +20,7 @@ WEIGHTS = "weights.bin"
 """Of all graphs, which refer to it."""
 
 Count = Annotated[int, Field(ge=1)]
+TokenId = Annotated[int, Field(ge=0)]
 
 
 class _Part(BaseModel):
@@ -37,10 +38,10 @@ class Dimensions(_Part):
 
 
 class SpecialTokens(_Part):
-    pad: int
-    unk: int
-    bos: int
-    eos: int
+    pad: TokenId
+    unk: TokenId
+    bos: TokenId
+    eos: TokenId
 
 
 class Direction(_Part):
@@ -55,7 +56,7 @@ class Limits(_Part):
 
 class Decoding(_Part):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
-    length_penalty: float
+    length_penalty: float = Field(ge=0, allow_inf_nan=False)
 
 
 class AlignmentChoice(_Part):
@@ -113,6 +114,14 @@ class Manifest(_Part):
         missing += [file for file in ("tokenizer.json", WEIGHTS, *GRAPHS[self.task]) if file not in self.files]
         if missing:
             raise ValueError(f"{self.task} needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_its_special_tokens(self) -> "Manifest":
+        size = self.dimensions.vocab_size
+        for name, token_id in self.special_tokens.model_dump().items():
+            if token_id >= size:
+                raise ValueError(f"special_tokens.{name} is {token_id}, the vocabulary has {size:,} tokens")
         return self
 
     def _alignment_exists(self) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Artifact
+from service.errors import StartRefused
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
@@ -14,13 +15,20 @@ GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": (
 
 
 class EmbeddingRunner:
-    """The encoder of one artifact; `width` is that of a vector."""
+    """The encoder of one artifact; `width` is that of a vector.
+
+    Raises:
+        StartRefused: the graph does not give what it makes of each token.
+    """
 
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         graph, self._lengths = GRAPHS[artifact.manifest.task]
         self._pad = artifact.manifest.special_tokens.pad
         self._session = provider.session(artifact.path(graph))
-        (self.width,) = (value.shape[-1] for value in self._session.get_outputs() if value.name == STATES)
+        shapes = {value.name: value.shape for value in self._session.get_outputs()}
+        if STATES not in shapes:
+            raise StartRefused(f"{artifact.path(graph)}: has no {STATES}, which embeddings are made of")
+        self.width = shapes[STATES][-1]
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""

@@ -7,7 +7,7 @@ import pytest
 
 from service.artifact import read_artifact, read_artifacts
 from service.errors import ArtifactRefused
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, V
 
 
 @pytest.fixture
@@ -75,6 +75,18 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m["dimensions"].update(n_heads="3"), "dimensions.n_heads: Input should be a valid integer"),
         (lambda m: m.update(task="speech"), "task: Input should be 'translation' or 'classification'"),
         (lambda m: m["decoding"].update(beam_size=9), "decoding.beam_size: Input should be less than or equal to 8"),
+        (
+            lambda m: m["decoding"].update(length_penalty=float("nan")),
+            "decoding.length_penalty: Input should be a finite number",
+        ),
+        (
+            lambda m: m["special_tokens"].update(pad=-1),
+            "special_tokens.pad: Input should be greater than or equal to 0",
+        ),
+        (
+            lambda m: m["special_tokens"].update(eos=m["dimensions"]["vocab_size"]),
+            f"Value error, special_tokens.eos is {V}, the vocabulary has {V} tokens",
+        ),
         (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
         (
             lambda m: m.update(task="classification"),

@@ -2,11 +2,14 @@
 
 import asyncio
 import base64
+import shutil
 import threading
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 
@@ -14,6 +17,7 @@ from service.artifact import Artifact, read_artifact
 from service.computation import OnePass
 from service.embedding import Embedded, Embedder, EmbeddingPass
 from service.engine import Engine
+from service.errors import StartRefused
 from service.metrics import EngineMetrics, Metrics
 from service.pool import Pool
 from service.registry import Models
@@ -215,6 +219,18 @@ async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
     }  # fmt: skip
     responses = document["paths"]["/embed"]["post"]["responses"]
     assert sorted(responses) == ["200", "400", "404", "413", "415", "422", "500", "503", "504"]
+
+
+def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Path, artifacts: Path) -> None:
+    graph = onnx.load(artifacts / CLASSIFIER / "classifier.onnx", load_external_data=False)
+    kept = [output for output in graph.graph.output if output.name != "last_hidden_state"]
+    del graph.graph.output[:]
+    graph.graph.output.extend(kept)
+    onnx.save(graph, tmp_path / "classifier.onnx")
+    shutil.copy(artifacts / CLASSIFIER / "weights.bin", tmp_path)
+    artifact = Artifact(tmp_path, read_artifact(artifacts / CLASSIFIER).manifest)
+    with pytest.raises(StartRefused, match=r"classifier\.onnx: has no last_hidden_state"):
+        EmbeddingRunner(artifact, Provider("cpu", 1))
 
 
 class GatedEncoder:
