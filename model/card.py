@@ -1,6 +1,7 @@
 """The model card, written from what a checkpoint is made of and what evaluation measured."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from model.cases import CaseResult, pass_counts
 from model.config import (
@@ -43,7 +44,7 @@ REWRITES = {
 
 def model_card(
     config: Config,
-    training: dict[str, float],
+    training: dict[str, Any],
     results: Sequence[TestResult],
     n_parameters: int,
     cases: Sequence[CaseResult] = (),
@@ -167,20 +168,29 @@ def _share(source: DataSource) -> str:
     return "all" if source.sample is None else f"{source.sample:,}, drawn anew"
 
 
-def _training(config: Config, training: dict[str, float]) -> str:
+def _training(config: Config, training: dict[str, Any]) -> str:
     return (
         "## Training\n\n"
         f"`python -m model train model/configs/{config.name}.yaml --data DATA`: {training['steps']:,} steps"
         f"{_runs(training)}, "
         f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours on {training['threads']} "
         f"CPU threads ({config.training.precision}), seed {config.training.seed}; the last "
-        f"{training['averaged_checkpoints']} checkpoints are averaged."
+        f"{training['averaged_checkpoints']} checkpoints are averaged.{_origin(training)}"
     )
 
 
-def _runs(training: dict[str, float]) -> str:
+def _runs(training: dict[str, Any]) -> str:
     runs = training.get("runs", 1)
     return "" if runs == 1 else f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`"
+
+
+def _origin(training: dict[str, Any]) -> str:
+    name = training.get("began_with")
+    return (
+        f" It began with the weights of {name}, so what the card of that says of corpora and licences holds here too."
+        if name
+        else ""
+    )
 
 
 def _limits(config: Config) -> str:

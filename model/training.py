@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import lightning
 import numpy as np
@@ -23,8 +23,15 @@ from model.batching import (
     pad,
 )
 from model.calibration import calibrate
-from model.checkpoint import TOKENIZER, TRAINING, build_model, save_checkpoint, start_with
-from model.config import Config, LanguageModelConfig, NGramTrainingConfig, PretrainingConfig, TrainingConfig
+from model.checkpoint import CONFIG, TOKENIZER, TRAINING, build_model, save_checkpoint, start_with
+from model.config import (
+    Config,
+    LanguageModelConfig,
+    NGramTrainingConfig,
+    PretrainingConfig,
+    TrainingConfig,
+    load_config,
+)
 from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.ngrams import NGramClassifier, NGramLogits
 from model.stage import Stage, last_checkpoint, optimize
@@ -133,15 +140,17 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, float]:
+def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, Any]:
     """What the model card tells of a run, and of what it began with."""
     before = json.loads((start / TRAINING).read_text(encoding="utf-8")) if start is not None else {}
+    origin = load_config(start / CONFIG).name if start is not None else config.name
     run_dirs = [run_dir]
     if config.pretraining is not None:
         run_dirs.append(run_dir / "pretraining")
     run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
     runs = [torch.load(last_checkpoint(run), map_location="cpu", weights_only=False) for run in run_dirs]
     return {
+        "began_with": before.get("began_with") if origin == config.name else origin,
         "runs": before.get("runs", 0) + 1,
         "steps": before.get("steps", 0) + sum(run["global_step"] for run in runs),
         "tokens": before.get("tokens", 0) + sum(run["tokens"] for run in runs),

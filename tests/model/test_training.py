@@ -68,7 +68,8 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(dat
     train(gently, data, tmp_path / "further", more, start=learnt)
     translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS], "it can still write them all"
-    assert json.loads((more / "training.json").read_text())["steps"] == 61
+    facts = json.loads((more / "training.json").read_text())
+    assert (facts["steps"], facts["runs"], facts["began_with"]) == (61, 2, None), "the same model, trained further"
 
 
 def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both_have(
