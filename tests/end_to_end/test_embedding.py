@@ -16,17 +16,17 @@ def embed(server: httpx.Client, **body: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("source", "sentence", "same", "others"),
+    ("model", "sentence", "same", "others"),
     [
-        ("en", "Can you decipher the message?", "Can you decode the message?", ["Can you read the book?"]),
-        ("en", "I'm starving.", "I am very hungry.", ["I am very tall.", "He is starting."]),
-        ("fr", "Il est rentré à la maison.", "Il est revenu chez lui.", ["Il est resté à la gare."]),
+        ("translate-en-fr", "Can you decipher the message?", "Can you decode the message?", ["Can you read the book?"]),
+        ("translate-en-fr", "I'm starving.", "I am very hungry.", ["I am very tall.", "He is starting."]),
+        ("translate-fr-en", "Il est rentré à la maison.", "Il est revenu chez lui.", ["Il est resté à la gare."]),
     ],
 )  # fmt: skip
 def test_a_sentence_is_nearest_to_the_one_that_means_the_same(
-    server: httpx.Client, source: str, sentence: str, same: str, others: list[str]
+    server: httpx.Client, model: str, sentence: str, same: str, others: list[str]
 ) -> None:
-    found = embed(server, text=[sentence, same, *others], source=source)["embeddings"]
+    found = embed(server, text=[sentence, same, *others], model=model)["embeddings"]
     vectors = np.array([one["embedding"] for one in found])
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
     assert (vectors[1:] @ vectors[0]).argmax() == 0

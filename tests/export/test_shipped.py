@@ -8,7 +8,7 @@ from export.artifact import write
 from model.checkpoint import load_checkpoint
 
 ROOT = Path(__file__).parents[2]
-CHECKPOINTS = sorted(path.parent for path in ROOT.glob("checkpoints/*/config.yaml"))
+CHECKPOINTS = [ROOT / "checkpoints" / path.parent.name for path in sorted(ROOT.glob("artifacts/*/manifest.json"))]
 
 
 @pytest.mark.parametrize("checkpoint", CHECKPOINTS, ids=lambda path: path.name)
