@@ -24,7 +24,8 @@ FINAL_PUNCTUATION = re.compile(r"\s*[.!?…]+\s*$")
 VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
 ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
           "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
-CODAS = ("", "", "", "n", "s", "r", "l", "k", "m", "t", "ck", "ng", "ski", "sson", "rd", "tz", "va", "dez")
+CODAS = ("", "", "", "n", "s", "r", "l", "k", "m", "t", "ck", "ng", "ski", "ński", "sson", "ström", "rd", "tz", "va",
+         "dez", "ić", "ão")  # fmt: skip
 
 
 def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
