@@ -1,7 +1,7 @@
-"""One queue, one worker thread, one future per request.
+"""One queue, one thread that works, one future per request.
 
-The worker repeats one step: drop what nobody waits for, admit newcomers, run a forward pass, finish. Every accepted
-request is answered exactly once, with a result or with a named error, even if a forward pass raises or the worker dies.
+The engine repeats one step: drop what nobody waits for, admit newcomers, run a forward pass, finish. Every accepted
+request is answered exactly once, with a result or with a named error, even if a forward pass raises or the thread dies.
 """
 
 import logging
@@ -82,7 +82,7 @@ class Engine(Generic[Output]):
         """Set when the first forward pass has been tried; requests are refused before."""
         self.load = 0
         """Work of the requests that are accepted and not answered."""
-        self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
+        self._thread = threading.Thread(target=self.run, args=(self._wait,), name=f"engine-{name}", daemon=True)
         # The lock guards what callers' threads touch too: these, load and scheduler.waiting. The rest is the worker's.
         self._wake = threading.Condition()
         self._requests: dict[_Request[Output], None] = {}
@@ -105,13 +105,38 @@ class Engine(Generic[Output]):
         return self.scheduler.slots
 
     @property
-    def ended(self) -> bool:
-        """Whether no request is accepted any more, and all are answered or about to be."""
-        return self._closed
+    def busy(self) -> bool:
+        """Whether there are requests to work on."""
+        return bool(self._requests)
 
     def start(self) -> None:
-        """Start the worker, which begins with a warm-up forward pass."""
+        """Run in a thread of its own."""
         self._thread.start()
+
+    def run(self, listen: Callable[[float], None]) -> None:
+        """Prove the computation by a forward pass, and work until drained.
+
+        Args:
+            listen: is called between two steps. It may submit and cancel; while the engine is not busy it may wait for
+                that, at most for the seconds that it is given.
+        """
+        ending: RequestError = Draining(f"{self.name} has stopped", retry_after_s=5)
+        try:
+            self._probe()
+            self.warm.set()
+            while True:
+                listen(self._probe_interval_s)
+                if self._requests:
+                    self._safe_step()
+                elif self._draining:
+                    return
+                else:
+                    self._probe()
+        except BaseException as error:
+            logger.critical("%s: the worker thread dies", self.name, exc_info=True)
+            ending = Broken(f"{self.name} is broken: the worker thread died ({type(error).__name__})", retry_after_s=30)
+        finally:
+            self._close(ending)
 
     def submit(self, sequences: list[Sequence[Output]], deadline: float) -> Future[Answer[Output]]:
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
@@ -144,7 +169,7 @@ class Engine(Generic[Output]):
         return self._health.unready_reason(self.clock())
 
     def drain(self) -> None:
-        """Take no new requests; the worker ends when those accepted are answered."""
+        """Take no new requests; it ends when those accepted are answered."""
         with self._wake:
             self._draining = True
             self._wake.notify()
@@ -164,38 +189,21 @@ class Engine(Generic[Output]):
         if not self.warm.is_set():
             raise Starting(f"{self.name} is starting")
 
-    def _loop(self) -> None:
-        ending: RequestError = Draining(f"{self.name} has stopped", retry_after_s=5)
-        try:
-            self._probe()
-            self.warm.set()
-            while self._wait_for_work():
-                try:
-                    self._step()
-                except Exception as error:
-                    self._fail_step(error)
-        except BaseException as error:
-            logger.critical("%s: the worker thread dies", self.name, exc_info=True)
-            ending = Broken(f"{self.name} is broken: the worker thread died ({type(error).__name__})", retry_after_s=30)
-        finally:
-            self._close(ending)
-
-    def _wait_for_work(self) -> bool:
-        """True when there is some, False when it is time to end; proves the computation when idle for long."""
-        while True:
-            with self._wake:
-                self._wake.wait_for(lambda: self._requests or self._draining, self._probe_interval_s)
-                if self._requests:
-                    return True
-                if self._draining:
-                    return False
-            self._probe()
+    def _wait(self, timeout_s: float) -> None:
+        with self._wake:
+            self._wake.wait_for(lambda: self._requests or self._draining, timeout_s)
 
     def _probe(self) -> None:
         try:
             self._forward("probe", self._computation.warm_up)
         except Exception:
             logger.exception("%s: the forward pass that proves readiness failed", self.name)
+
+    def _safe_step(self) -> None:
+        try:
+            self._step()
+        except Exception as error:
+            self._fail_step(error)
 
     def _step(self) -> None:
         self._drop_abandoned()

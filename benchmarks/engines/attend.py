@@ -1,10 +1,11 @@
 """attend's own engine, without HTTP and without a tokenizer: the only file here that knows its inside."""
 
-import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
 from service.artifact import read_artifacts
@@ -46,6 +47,8 @@ class AttendEngine:
         self._shares = max(1, workers or 1) if share else 1
         self._fixed_slots = slots
         self._slots = slots or MAX_BEAM_SIZE
+        self._running = ExitStack()
+        self._loop = self._running.enter_context(start_blocking_portal())
         self._models = self._started()
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
@@ -53,23 +56,25 @@ class AttendEngine:
         another. A batch of one is waited for before the next is given."""
         slots = self._fixed_slots or max(MAX_BEAM_SIZE, batch // self._shares * beam_size)
         if slots != self._slots:
-            self.close()
+            self._models.stop(timeout_s=5.0)
             self._slots = slots
             self._models = self._started()
         (translator,) = self._models.translators
         sequences = [
             Sequence(work.source_ids, Search(work.max_target_tokens, beam_size), slots=beam_size) for work in works
         ]
-        asyncio.run(_run(translator.pool, [[sequence] for sequence in sequences] if batch == 1 else [sequences]))
+        requests = [[sequence] for sequence in sequences] if batch == 1 else [sequences]
+        self._loop.call(_run, translator.pool, requests)
         eos = translator.manifest.special_tokens.eos
         return [_without(sequence.output.best()[0].token_ids, eos) for sequence in sequences]
 
     def close(self) -> None:
         self._models.stop(timeout_s=5.0)
+        self._running.close()
 
     def _started(self) -> Models:
         models = load_models(self._settings.model_copy(update={"slots": self._slots}), Metrics())
-        models.start()
+        self._loop.call(models.start)
         if not models.wait_until_warm(PATIENCE_S):
             raise TimeoutError(f"the engine is not ready after {PATIENCE_S:.0f} s")
         return models

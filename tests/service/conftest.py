@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -77,7 +78,7 @@ def serve(artifacts: Path) -> Serve:
         app = create_app(configured, models, metrics)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
-            assert models.wait_until_warm(PATIENCE_S)
+            assert await asyncio.to_thread(models.wait_until_warm, PATIENCE_S)
             yield client
 
     return running

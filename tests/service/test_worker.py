@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Literal
 
@@ -17,7 +17,7 @@ from service import pool
 from service import worker as module
 from service.artifact import Artifact
 from service.decoding import Search
-from service.engine import Engine
+from service.engine import Answer, Engine
 from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused, Unavailable
 from service.loading import translation_engine
 from service.metrics import EngineEvents, EngineMetrics, Metrics
@@ -27,6 +27,8 @@ from service.scheduler import Sequence
 from service.worker import MakeEngine, Worker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
+
+pytestmark = pytest.mark.anyio
 
 SLOTS, MAX_WAITING = 8, 3
 RESTART_PATIENCE_S = 12 * PATIENCE_S
@@ -68,12 +70,26 @@ def fragile_engine(
 
 
 @pytest.fixture
-def worker(translator_artifact: Artifact) -> Iterator[Worker[Search]]:
+async def worker(translator_artifact: Artifact) -> AsyncIterator[Worker[Search]]:
     worker = make_worker(translator_artifact)
-    worker.start()
-    assert worker.warm.wait(PATIENCE_S)
+    await start(worker)
     yield worker
-    worker.stop(timeout_s=0)
+    await asyncio.to_thread(worker.stop, timeout_s=0)
+
+
+async def start(worker: Worker[Search]) -> None:
+    worker.start()
+    assert await asyncio.to_thread(worker.warm.wait, PATIENCE_S)
+
+
+async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
+    return await asyncio.wait_for(future, PATIENCE_S)
+
+
+def process_id(worker: Worker[Search]) -> int:
+    process_id = worker._process.child.pid
+    assert process_id is not None
+    return process_id
 
 
 def sequence(*words: int, beam_size: int = 1, max_target_tokens: int = 9) -> Sequence[Search]:
@@ -84,31 +100,30 @@ def soon() -> float:
     return time.monotonic() + PATIENCE_S
 
 
-def test_answers_come_back_into_the_sequences_that_were_sent(
+async def test_answers_come_back_into_the_sequences_that_were_sent(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
     metrics = Metrics()
     worker = make_worker(translator_artifact, metrics)
-    worker.start()
-    assert worker.warm.wait(PATIENCE_S)
+    await start(worker)
     sent = [sequence(5, 6, 7), sequence(9, beam_size=4)]
-    answer = worker.submit(sent, soon()).result(PATIENCE_S)
+    answer = await answered(worker.submit(sent, soon()))
     assert [s.output for s in sent] == answer.outputs
     target, log_prob = tiny_translator.translate([5, 6, 7, EOS], 9)
     assert sent[0].output.best()[0].token_ids == target
     assert sent[0].output.best()[0].log_prob == pytest.approx(log_prob, abs=1e-3)
     assert worker.load == 0
-    worker.stop(timeout_s=PATIENCE_S)
+    await asyncio.to_thread(worker.stop, timeout_s=PATIENCE_S)
     assert b'attend_inference_seconds_count{phase="probe",task="translation"} 1.0' in metrics.render()
 
 
-def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> None:
+async def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> None:
     assert worker.unready_reason() is None
-    os.kill(worker._process.pid, signal.SIGSTOP)
+    os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
-    os.kill(worker._process.pid, signal.SIGKILL)
+    os.kill(process_id(worker), signal.SIGKILL)
     with pytest.raises(Broken, match="tiny is broken: the worker process has ended"):
-        waiting.result(PATIENCE_S)
+        await answered(waiting)
     assert worker.unready_reason() in ("the worker process has ended", "starting")
     with pytest.raises(Unavailable):
         worker.submit([sequence(5, 6)], soon())
@@ -116,7 +131,7 @@ def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search]) -> No
 
 
 @pytest.mark.parametrize("dies_of", ["its engine", "itself"])
-def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
+async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = threading.Semaphore(0)
@@ -136,17 +151,17 @@ def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     worker.wait_until_loaded()
     worker.start()
     for _ in range(2):
-        assert begun.acquire(timeout=PATIENCE_S)
-        assert worker.warm.wait(RESTART_PATIENCE_S)
-        [output] = worker.submit([sequence(5, 6)], soon()).result(PATIENCE_S).outputs
+        assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE_S)
+        assert await asyncio.to_thread(worker.warm.wait, RESTART_PATIENCE_S)
+        [output] = (await answered(worker.submit([sequence(5, 6)], soon()))).outputs
         assert output.best()[0].token_ids == tiny_translator.translate([5, 6, EOS], 9)[0]
         assert worker.unready_reason() is None
         with pytest.raises(Broken):
-            worker.submit([sequence(FATAL)], soon()).result(PATIENCE_S)
-    worker.stop(timeout_s=0)
+            await answered(worker.submit([sequence(FATAL)], soon()))
+    await asyncio.to_thread(worker.stop, timeout_s=0)
 
 
-def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_artifact: Artifact) -> None:
+async def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_artifact: Artifact) -> None:
     worker = Worker(
         "fragile",
         partial(fragile_engine, translator_artifact, "its warm-up"),
@@ -155,11 +170,13 @@ def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_artifa
     )
     worker.wait_until_loaded()
     worker.start()
-    worker._thread.join(PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        while worker.unready_reason() == "starting":
+            await asyncio.sleep(0.01)
     assert worker.unready_reason() == "the worker process has ended"
     with pytest.raises(Broken):
         worker.submit([sequence(5)], soon())
-    worker.stop(timeout_s=0)
+    await asyncio.to_thread(worker.stop, timeout_s=0)
 
 
 def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
@@ -167,83 +184,98 @@ def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator
     script = (
         "import sys; from pathlib import Path; from service.artifact import read_artifact; "
         "from tests.service.test_worker import make_worker; "
-        "make_worker(read_artifact(Path(sys.argv[1]))).start(); sys.exit(7)"
+        "make_worker(read_artifact(Path(sys.argv[1]))); sys.exit(7)"
     )
     arguments = [sys.executable, "-c", script, str(translator_artifact.directory)]
     assert subprocess.run(arguments, timeout=RESTART_PATIENCE_S).returncode == 7
 
 
-def test_who_submits_never_waits_for_a_process_that_is_stuck(worker: Worker[Search]) -> None:
+def test_no_process_outlives_a_server_that_was_killed(translator_artifact: Artifact) -> None:
+    script = (
+        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
+        "from tests.service.test_worker import make_worker; "
+        "worker = make_worker(read_artifact(Path(sys.argv[1]))); print('loaded', flush=True); sys.stdin.read()"
+    )
+    arguments = [sys.executable, "-c", script, str(translator_artifact.directory)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdout.readline() == b"loaded\n"
+        server.kill()
+        server.communicate(timeout=PATIENCE_S)  # at its end nobody has this output, which the worker shares
+
+
+async def test_who_submits_never_waits_for_a_process_that_is_stuck(worker: Worker[Search]) -> None:
     """The event loop submits: all requests, and health, would wait with it."""
-    os.kill(worker._process.pid, signal.SIGSTOP)
-    more_than_a_pipe_holds = [sequence(5, 6) for _ in range(20_000)]
-    submitting = threading.Thread(target=worker.submit, args=(more_than_a_pipe_holds, time.monotonic()), daemon=True)
-    submitting.start()
-    submitting.join(PATIENCE_S)
-    assert not submitting.is_alive()
+    os.kill(process_id(worker), signal.SIGSTOP)
+    more_than_a_socket_holds = [sequence(5, 6) for _ in range(20_000)]
+    began = time.monotonic()
+    worker.submit(more_than_a_socket_holds, soon()).cancel()
+    assert time.monotonic() - began < PATIENCE_S
 
 
-def test_a_process_that_is_silent_gets_no_requests(worker: Worker[Search], monkeypatch: pytest.MonkeyPatch) -> None:
-    os.kill(worker._process.pid, signal.SIGSTOP)
+async def test_a_process_that_is_silent_gets_no_requests(
+    worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.kill(process_id(worker), signal.SIGSTOP)
     monkeypatch.setattr(module, "SILENCE_S", 0)
     assert worker.unready_reason() == "the worker process has not reported for 0 s"
     with pytest.raises(Broken, match="tiny is broken: the worker process has not reported for 0 s"):
         worker.submit([sequence(5)], soon())
 
 
-def test_the_others_go_on_where_one_process_has_died(
+async def test_the_others_go_on_where_one_process_has_died(
     translator_artifact: Artifact, worker: Worker[Search], tiny_translator: TinyTranslator
 ) -> None:
     other = make_worker(translator_artifact)
-    other.start()
+    await start(other)
     pool: Pool[Search] = Pool([worker, other])
-    assert pool.wait_until_warm(PATIENCE_S)
-    os.kill(worker._process.pid, signal.SIGSTOP)
+    os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
-    os.kill(worker._process.pid, signal.SIGKILL)
-    assert isinstance(waiting.exception(PATIENCE_S), Broken)
+    os.kill(process_id(worker), signal.SIGKILL)
+    with pytest.raises(Broken):
+        await answered(waiting)
     sent = [sequence(5, 6), sequence(7), sequence(8, 9)]
-    asyncio.run(pool.run(sent, soon()))
+    await pool.run(sent, soon())
     assert [s.output.best()[0].token_ids for s in sent] == [tiny_translator.translate(s.source_ids, 9)[0] for s in sent]
     assert pool.unready_reason() in ("the worker process has ended", "starting")
-    other.stop(timeout_s=0)
+    await asyncio.to_thread(other.stop, timeout_s=0)
 
 
-def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadline(
+async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadline(
     worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "GRACE_S", 0.05)
-    os.kill(worker._process.pid, signal.SIGSTOP)
+    os.kill(process_id(worker), signal.SIGSTOP)
     with pytest.raises(DeadlinePassed, match="does not answer"):
-        asyncio.run(Pool([worker]).run([sequence(5, 6)], time.monotonic() + 0.05))
-    os.kill(worker._process.pid, signal.SIGCONT)
-    assert worker.submit([sequence(5, 6)], soon()).result(PATIENCE_S).outputs[0].finished
+        await Pool([worker]).run([sequence(5, 6)], time.monotonic() + 0.05)
+    os.kill(process_id(worker), signal.SIGCONT)
+    assert (await answered(worker.submit([sequence(5, 6)], soon()))).outputs[0].finished
 
 
-def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
-    os.kill(worker._process.pid, signal.SIGSTOP)
+async def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
+    os.kill(process_id(worker), signal.SIGSTOP)
     late = worker.submit([sequence(8)], time.monotonic() - 1)
     crowd = [worker.submit([sequence(5, 6, beam_size=8)] * 1, soon()) for _ in range(MAX_WAITING + 40)]
-    os.kill(worker._process.pid, signal.SIGCONT)
+    os.kill(process_id(worker), signal.SIGCONT)
     with pytest.raises(DeadlinePassed):
-        late.result(PATIENCE_S)
-    errors = [future.exception(PATIENCE_S) for future in crowd]
-    assert {type(error) for error in errors} == {QueueFull, type(None)}
+        await answered(late)
+    answers = await asyncio.gather(*crowd, return_exceptions=True)
+    assert {type(answer) for answer in answers} == {QueueFull, Answer}
 
 
-def test_a_cancelled_request_is_forgotten_and_the_next_one_served(worker: Worker[Search]) -> None:
+async def test_a_cancelled_request_is_forgotten_and_the_next_one_served(worker: Worker[Search]) -> None:
     leaving = worker.submit([sequence(5, 6, max_target_tokens=70)], soon())
     assert leaving.cancel()
+    assert (await answered(worker.submit([sequence(7)], soon()))).outputs[0].finished
     assert worker.load == 0
-    assert worker.submit([sequence(7)], soon()).result(PATIENCE_S).outputs[0].finished
 
 
-def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Worker[Search]) -> None:
-    os.kill(worker._process.pid, signal.SIGSTOP)
+async def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Worker[Search]) -> None:
+    os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5)], soon())
-    worker.stop(timeout_s=0)
+    await asyncio.to_thread(worker.stop, timeout_s=0)
     with pytest.raises(Draining, match="stopped before this request was answered"):
-        waiting.result(PATIENCE_S)
+        await answered(waiting)
     with pytest.raises(Draining):
         worker.submit([sequence(5)], soon())
 
