@@ -29,6 +29,7 @@ format: $(VENV)/dev.installed ## Format the code.
 export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 artifacts.
 	$(BIN)/python -m export checkpoints/translate-en-fr artifacts/translate-en-fr
 	$(BIN)/python -m export checkpoints/translate-fr-en artifacts/translate-fr-en
+	$(BIN)/python -m export checkpoints/translate-en-de artifacts/translate-en-de
 	$(BIN)/python -m export checkpoints/sentiment-imdb artifacts/sentiment-imdb
 
 train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DATA (make train DATA=path).

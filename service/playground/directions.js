@@ -17,18 +17,20 @@ export function nameOf(code) {
 }
 
 /**
- * One for each direction of each model, with the model's name where several could do it.
+ * One for each direction of each model, with the model's name where several could do it. First come those that have
+ * their opposite, which whoever opens the page can swap.
  *
  * @param {Model[]} models
  * @returns {Choice[]}
  */
 export function choices(models) {
   const all = models.flatMap((model) => model.directions.map(({ source, target }) => ({ model, source, target })));
-  return all.map((choice) => {
+  const named = all.map((choice) => {
     const alike = all.filter(({ source, target }) => source === choice.source && target === choice.target);
     const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;
     return { ...choice, name: alike.length > 1 ? `${name} (${choice.model.name})` : name };
   });
+  return [true, false].flatMap((both) => named.filter((choice) => (opposite(named, choice) !== undefined) === both));
 }
 
 /**

@@ -90,7 +90,7 @@ def test_tasks_are_chosen_by_arrow_keys(visit: Visit) -> None:
 def test_the_whole_way_is_walked_by_keyboard_alone(visit: Visit) -> None:
     page = visit()
     part(page, "examples").get_by_role("button").first.wait_for()
-    for _ in range(4):  # the tabs, the documentation, perhaps the languages
+    for _ in range(5):  # the tabs, the documentation, perhaps the languages and their swap
         page.keyboard.press("Tab")
         if editor(page).evaluate("area => area === document.activeElement"):
             break
