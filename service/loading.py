@@ -91,13 +91,13 @@ def _translator(
     )
     events = EngineMetrics(metrics, manifest.task)
     if n_workers == 0:
-        pool = Pool([make_engine(manifest.name, events)])
+        pool = Pool([make_engine(manifest.name, events)], settings.max_sequences)
     else:
         names = [f"{manifest.name} worker {number}" for number in range(n_workers)]
         workers = [Worker(name, partial(make_engine, name), slots, events) for name in names]
         for worker in workers:
             worker.wait_until_loaded()
-        pool = Pool(workers)
+        pool = Pool(workers, settings.max_sequences)
     return Translator(
         manifest,
         provider.name,
@@ -184,4 +184,5 @@ def _pool(
     """
     padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
     scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
-    return Pool([Engine(name, OnePass(whole), scheduler, EngineMetrics(metrics, task), settings.probe_interval_s)])
+    engine = Engine(name, OnePass(whole), scheduler, EngineMetrics(metrics, task), settings.probe_interval_s)
+    return Pool([engine], settings.max_sequences)

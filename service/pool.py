@@ -1,12 +1,13 @@
 """Engines of one model side by side: on a CPU, single-threaded ones do more together than one with all the threads."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence as SequenceOf
 from typing import Generic, TypeVar
 
 from service.engine import Answer, Engine
-from service.errors import DeadlinePassed
+from service.errors import DeadlinePassed, NotAcceptable
 from service.scheduler import Sequence
 from service.worker import Worker
 
@@ -21,10 +22,12 @@ class Pool(Generic[Output]):
 
     Args:
         engines: at least one, all of the same model; in this process or in their own.
+        max_sequences: of one request.
     """
 
-    def __init__(self, engines: SequenceOf[Engine[Output] | Worker[Output]]) -> None:
+    def __init__(self, engines: SequenceOf[Engine[Output] | Worker[Output]], max_sequences: float = math.inf) -> None:
         self.engines = engines
+        self._max_sequences = max_sequences
 
     def clock(self) -> float:
         """Monotonic seconds; deadlines are on this clock."""
@@ -34,9 +37,14 @@ class Pool(Generic[Output]):
         """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
 
         Raises:
+            NotAcceptable: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first engine that failed; the others drop their parts.
         """
+        if len(sequences) > self._max_sequences:
+            raise NotAcceptable(
+                f"the request is {len(sequences)} sentences or windows of a text, the limit is {self._max_sequences}"
+            )
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
             raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")

@@ -1,11 +1,15 @@
 """Who waits and who runs: continuous batching in plain Python.
 
-A sequence waits, is admitted, runs and leaves. `running[i]` is always in place i, so that the places in use are the
-first ones; when a sequence leaves, the last one moves into its place. A slot is one decoder row.
+A sequence waits, is admitted, runs and leaves. Large requests let others pass, so that one of a thousand sentences
+holds up nobody. `running[i]` is always in place i, so that the places in use are the first ones; when a sequence
+leaves, the last one moves into its place. A slot is one decoder row.
 """
 
+from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from service.errors import QueueFull
@@ -19,6 +23,10 @@ READ_TOGETHER = 6
 """Sequences worth waiting for, within three quarters of the slots. Between decoder steps an encoder has lost its
 weights from the CPU's caches, and fetching them takes as long as reading two more sentences."""
 
+TOGETHER, STRIDE = 64, 4
+"""So many of a request are in line where it came; of the rest one is admitted for so many others (stride scheduling;
+Waldspurger and Weihl 1995)."""
+
 
 @dataclass(eq=False)
 class Sequence(Generic[Output]):
@@ -29,6 +37,8 @@ class Sequence(Generic[Output]):
     slots: int = 1
     """Decoder rows that it takes at most."""
     finished: bool = False
+    turn: int = 0
+    """While it waits: the smallest is next."""
 
     @property
     def work(self) -> int:
@@ -45,11 +55,11 @@ class Move:
 
 
 class Scheduler(Generic[Output]):
-    """The longest waiting first, with others of its length, within the slots and a budget of padded tokens.
+    """The next in line first, with others of its length, within the slots and a budget of padded tokens.
 
     Args:
         slots: decoder rows that those running may take together.
-        max_waiting: sequences that may wait before further requests are refused.
+        max_waiting: sequences that may be before all of a request before it is refused.
         prefill_padded_tokens: budget of one admission, longest source x count; a longer source is admitted alone.
     """
 
@@ -59,24 +69,31 @@ class Scheduler(Generic[Output]):
         self.prefill_padded_tokens = prefill_padded_tokens
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
+        self._n_admitted = 0
 
-    def add(self, sequences: Iterable[Sequence[Output]]) -> None:
+    def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
         """Let the sequences of one request wait, all or none.
 
-        The last request let in may overshoot `max_waiting`: a request of many sequences must not be refused for ever.
+        What counts is how many would be before its last one: a request of one is let in while one of thousands waits.
+        Its own are not counted, or a request of many would be refused for ever.
 
         Raises:
             QueueFull: with the numbers.
         """
-        if len(self.waiting) >= self.max_waiting:
-            raise QueueFull(f"the queue is full: {len(self.waiting)} sequences wait, the limit is {self.max_waiting}")
-        self.waiting.extend(sequences)
+        before = bisect_right(self.waiting, self._turn(len(sequences) - 1), key=attrgetter("turn"))
+        if before >= self.max_waiting:
+            raise QueueFull(
+                f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
+            )
+        for i, sequence in enumerate(sequences):
+            sequence.turn = self._turn(i)
+            insort(self.waiting, sequence, key=attrgetter("turn"))
 
     def admit(self) -> list[Sequence[Output]]:
         """Take from the waiting what fits; it runs once `start` is told so.
 
-        The one that waits longest is always among them, or nothing is admitted, so that nobody starves. It is joined by
-        those next in line whose sources are nearest to its own in length, so that little of the batch is padding.
+        The next in line is always among them, or nothing is admitted, so that nobody starves. It is joined by those
+        after it whose sources are nearest to its own in length, so that little of the batch is padding.
         Nobody enters while less than a quarter of the slots is free, or while more wait than could enter together, up
         to `READ_TOGETHER`: reading a few sources at a time costs much more than reading them together.
         """
@@ -102,7 +119,12 @@ class Scheduler(Generic[Output]):
                 break
             admitted.append(sequence)
         self.withdraw(admitted)
+        self._n_admitted += len(admitted)
         return admitted
+
+    def _turn(self, i: int) -> int:
+        """Of the i-th sequence of a request that comes now."""
+        return self._n_admitted + (i - TOGETHER) * STRIDE + TOGETHER if i >= TOGETHER else self._n_admitted
 
     def start(self, sequences: Iterable[Sequence[Output]]) -> None:
         """Run them in the next free places, in order."""

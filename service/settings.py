@@ -37,7 +37,9 @@ class Settings(BaseSettings):
         description="Hypotheses that one worker runs at once (decoder rows); by default 48 on the CPU, 256 on CUDA.",
     )
     max_waiting: int = Field(
-        default=1024, ge=1, description="Sequences that may wait for a worker; at that number further requests get 503."
+        default=1024,
+        ge=1,
+        description="Sequences that may be before a request's own in a queue; with more it gets 503.",
     )
     prefill_padded_tokens: int | None = Field(
         default=None,
@@ -48,6 +50,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
+    max_sequences: int = Field(
+        default=10_000,
+        ge=1,
+        description="Most sentences, or windows of a long text, in one request; more get 422.",
+    )
     max_attention_weights: int = Field(
         default=1_000_000,
         ge=1,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.errors import DeadlinePassed, Draining, InferenceFailed, QueueFull
+from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
 from service.pool import Pool
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
@@ -186,3 +186,11 @@ def test_a_pool_is_warm_when_all_its_engines_are() -> None:
     slow.release()
     assert bench.pool.wait_until_warm(PATIENCE_S)
     bench.pool.stop(PATIENCE_S)
+
+
+async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
+    pool = Pool([harness.engine for harness in bench.harnesses], max_sequences=3)
+    with pytest.raises(NotAcceptable, match="the request is 4 sentences or windows of a text, the limit is 3"):
+        await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
+    assert bench.idle
+    assert len((await pool.run(sequences(1, 1, 1), pool.clock() + 60)).outputs) == 3

@@ -176,7 +176,7 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         await bench.rows.await_step()
         waiting = bench.engine.submit([Sequence([5, EOS], Search(9))], bench.engine.clock() + PATIENCE_S)
         refused = await client.post("/translate", json={"text": SHORT})
-        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences wait, the limit is 1"
+        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
         bench.rows.gate.set()
         assert (await running).status_code == 200

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import QueueFull
-from service.scheduler import ADMISSION_WINDOW, Scheduler, Sequence
+from service.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
 
 
 def scheduler(slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100) -> Scheduler[None]:
@@ -106,7 +106,7 @@ def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free:
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
     s = scheduler(max_waiting=2)
     s.add(of_lengths(1, 1, 1))
-    with pytest.raises(QueueFull, match="3 sequences wait, the limit is 2"):
+    with pytest.raises(QueueFull, match="3 sequences would be before it, the limit is 2"):
         s.add(of_lengths(1))
     assert len(s.waiting) == 3
 
@@ -162,3 +162,51 @@ def test_nobody_starves_and_no_admission_is_too_large(
         s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
     assert len(served) == len(everybody)
     assert set(served) == set(everybody)
+
+
+def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
+    s = scheduler(slots=1, max_waiting=1000)
+    large = of_lengths(*[3] * 1000)
+    s.add(large)
+    admitted: list[Sequence[None]] = []
+
+    def admit_one() -> Sequence[None]:
+        (sequence,) = s.admit()
+        admitted.append(sequence)
+        return sequence
+
+    first = [admit_one() for _ in range(TOGETHER // 2)]
+    assert first == large[: TOGETHER // 2]
+    (small,) = of_lengths(3)
+    s.add([small])
+    while admit_one() is not small:
+        pass
+    assert len(admitted) == TOGETHER + 1, "it is after the rest of those that came together"
+    for _ in range(400):  # somebody new for each that is admitted
+        s.add(of_lengths(3))
+        admit_one()
+    share = len(set(admitted[-400:]) & set(large)) / 400
+    assert share == pytest.approx(1 / (STRIDE + 1), abs=0.01)
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
+    s = scheduler(slots=3, max_waiting=10**6)
+    pending = [of_lengths(*(random.randint(1, 9) for _ in range(size))) for size in sizes]
+    everybody = {sequence for request in pending for sequence in request}
+    admitted: list[Sequence[None]] = []
+    while pending or s.waiting:
+        if pending and (not s.waiting or random.random() < 0.1):
+            s.add(pending.pop())
+        admitted += s.admit()
+    assert set(admitted) == everybody
+    assert len(admitted) == len(everybody)
+
+
+def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
+    s = scheduler(max_waiting=2 * TOGETHER)
+    s.add(of_lengths(*[1] * 1000))
+    s.add(of_lengths(1))
+    with pytest.raises(QueueFull, match="1001 sequences would be before it, the limit is 128"):
+        s.add(of_lengths(*[1] * 1000))
+    assert len(s.waiting) == 1001
