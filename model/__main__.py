@@ -14,7 +14,7 @@ from rich.table import Table
 from model.alignment import compare_heads
 from model.card import model_card
 from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
-from model.checkpoint import ALIGNMENT, CARD, EVALUATION, TRAINING, Checkpoint, CheckpointError, load_checkpoint
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, load_config
 from model.data import DataError
 from model.embedding import cross_attention_outputs, encoder_states, normalized
@@ -78,7 +78,7 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
         scores["cases"] = pass_rates(case_results)
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
-    training = json.loads((checkpoint / TRAINING).read_text(encoding="utf-8"))
+    training = load_training(checkpoint)
     card = model_card(loaded.config, training, results, n_parameters, case_results)
     (checkpoint / CARD).write_text(card, encoding="utf-8")
 

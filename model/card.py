@@ -169,28 +169,20 @@ def _share(source: DataSource) -> str:
 
 
 def _training(config: Config, training: dict[str, Any]) -> str:
-    return (
+    origin, runs = training.get("began_with"), training.get("runs", 1)
+    start = f" --start checkpoints/{origin}{' --new-vocabulary' * training['new_vocabulary']}" if origin else ""
+    in_runs = f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`" if runs > 1 else ""
+    text = (
         "## Training\n\n"
-        f"`python -m model train model/configs/{config.name}.yaml --data DATA`: {training['steps']:,} steps"
-        f"{_runs(training)}, "
+        f"`python -m model train model/configs/{config.name}.yaml --data DATA{start}`: {training['steps']:,} steps"
+        f"{in_runs}, "
         f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours on {training['threads']} "
         f"CPU threads ({config.training.precision}), seed {config.training.seed}; the last "
-        f"{training['averaged_checkpoints']} checkpoints are averaged.{_origin(training)}"
+        f"{training['averaged_checkpoints']} checkpoints are averaged."
     )
-
-
-def _runs(training: dict[str, Any]) -> str:
-    runs = training.get("runs", 1)
-    return "" if runs == 1 else f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`"
-
-
-def _origin(training: dict[str, Any]) -> str:
-    name = training.get("began_with")
-    return (
-        f" It began with the weights of {name}, so what the card of that says of corpora and licences holds here too."
-        if name
-        else ""
-    )
+    if origin:
+        text += f" It began with the weights of {origin}: what the card of that says of corpora and licences holds too."
+    return text
 
 
 def _limits(config: Config) -> str:

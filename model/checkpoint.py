@@ -129,6 +129,19 @@ def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
         raise CheckpointError(f"{start} does not hold the weights of this model: {error}") from error
 
 
+def load_training(directory: Path) -> dict[str, Any]:
+    """What training has noted of how long it took.
+
+    Raises:
+        CheckpointError: it has noted nothing there.
+    """
+    path = directory / TRAINING
+    if not path.is_file():
+        raise CheckpointError(f"{directory} is not a checkpoint that training has left: {TRAINING} is missing")
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return facts
+
+
 def load_weights(model: Model, directory: Path) -> None:
     """Give a model the weights of a checkpoint directory.
 

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
-from tokenizers import Tokenizer
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
@@ -18,6 +17,7 @@ from model.language_model import LanguageModel
 from model.perplexity import measure
 from model.reliability import calibration_error, negative_log_likelihood
 from model.search import Hypothesis, greedy_search
+from model.tokenizer import cut_source
 from model.transformer import TransformerClassifier
 from model.translator import TranslationModel
 
@@ -130,7 +130,7 @@ def translate(
         raise CheckpointError(
             f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
         )
-    sources = [_source_ids(checkpoint.tokenizer, text, model.config.max_positions) for text in texts]
+    sources = [cut_source(checkpoint.tokenizer.encode(text).ids, model.config.max_positions) for text in texts]
     hypotheses: dict[int, Hypothesis] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
         source, lengths = pad([sources[i] for i in batch])
@@ -139,11 +139,6 @@ def translate(
         for i, hypothesis in zip(batch, greedy_search(model, source, lengths, limit), strict=True):
             hypotheses[int(i)] = hypothesis
     return [(checkpoint.tokenizer.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
-
-
-def _source_ids(tokenizer: Tokenizer, text: str, limit: int) -> list[int]:
-    ids: list[int] = tokenizer.encode(text).ids
-    return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
 
 
 @torch.inference_mode()

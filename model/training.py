@@ -23,7 +23,15 @@ from model.batching import (
     pad,
 )
 from model.calibration import calibrate
-from model.checkpoint import CONFIG, TOKENIZER, TRAINING, build_model, save_checkpoint, start_with
+from model.checkpoint import (
+    CONFIG,
+    TOKENIZER,
+    TRAINING,
+    build_model,
+    load_training,
+    save_checkpoint,
+    start_with,
+)
 from model.config import (
     Config,
     LanguageModelConfig,
@@ -59,6 +67,7 @@ def train(
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
     """
+    earlier = {} if start is None else load_training(start)
     lightning.seed_everything(config.training.seed, workers=True)
     run_dir.mkdir(parents=True, exist_ok=True)
     tokenizer_path = run_dir / TOKENIZER
@@ -87,7 +96,10 @@ def train(
             before = model.is_target_token if start is not None else torch.tensor(False)
             model.is_target_token = before | torch.from_numpy(target_tokens(data.pools, config.model.vocab_size))
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
-    (checkpoint_dir / TRAINING).write_text(json.dumps(_facts(config, run_dir, start), indent=2) + "\n")
+    facts = earlier | _facts(config, run_dir, earlier)
+    if start is not None and (origin := load_config(start / CONFIG).name) != config.name:
+        facts |= {"began_with": origin, "new_vocabulary": new_vocabulary}
+    (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
 
 
 def train_n_grams(
@@ -140,21 +152,18 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _facts(config: Config, run_dir: Path, start: Path | None) -> dict[str, Any]:
-    """What the model card tells of a run, and of what it began with."""
-    before = json.loads((start / TRAINING).read_text(encoding="utf-8")) if start is not None else {}
-    origin = load_config(start / CONFIG).name if start is not None else config.name
+def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
+    """What the model card tells of a run, and of those before it."""
     run_dirs = [run_dir]
     if config.pretraining is not None:
         run_dirs.append(run_dir / "pretraining")
     run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
     runs = [torch.load(last_checkpoint(run), map_location="cpu", weights_only=False) for run in run_dirs]
     return {
-        "began_with": before.get("began_with") if origin == config.name else origin,
-        "runs": before.get("runs", 0) + 1,
-        "steps": before.get("steps", 0) + sum(run["global_step"] for run in runs),
-        "tokens": before.get("tokens", 0) + sum(run["tokens"] for run in runs),
-        "hours": round(before.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
+        "runs": earlier.get("runs", 0) + 1,
+        "steps": earlier.get("steps", 0) + sum(run["global_step"] for run in runs),
+        "tokens": earlier.get("tokens", 0) + sum(run["tokens"] for run in runs),
+        "hours": round(earlier.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
         "averaged_checkpoints": config.training.average_checkpoints,
         "threads": torch.get_num_threads(),
     }

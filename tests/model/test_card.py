@@ -41,6 +41,14 @@ def test_the_card_says_what_the_model_is_bad_at_with_examples() -> None:
     assert "greedy search" in card
 
 
+def test_the_card_says_what_the_model_began_with() -> None:
+    further = TRAINING | {"runs": 2, "began_with": "another", "new_vocabulary": True}
+    card = model_card(configured(TRANSLATOR), further, [TRANSLATED], 1000)
+    assert "--data DATA --start checkpoints/another --new-vocabulary`: 20 steps in 2 runs" in card
+    assert "It began with the weights of another: " in card
+    assert "--start" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
+
+
 def test_without_a_suite_there_are_no_cases() -> None:
     assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 

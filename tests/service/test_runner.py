@@ -30,6 +30,13 @@ def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
     return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
 
 
+def long_source(translator: TinyTranslator) -> list[int]:
+    """Whose translation takes more than one bucket of a cache."""
+    rng = np.random.default_rng(0)
+    sources = (random_source(rng, 40) for _ in range(1000))
+    return next(source for source in sources if len(translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+
+
 def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
     beam_size = int(rng.integers(1, MAX_BEAM_SIZE + 1))
     search = Search(
@@ -99,9 +106,7 @@ def test_runners_that_share_their_graphs_do_not_share_their_memory(
 def test_caches_grow_with_long_rows_and_shrink_back(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    rng = np.random.default_rng(0)
-    sources = (random_source(rng, 40) for _ in range(1000))
-    long = next(source for source in sources if len(tiny_translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+    long = long_source(tiny_translator)
     runner = runner_of(translator_artifact)
     beams = BeamSearch(runner, 16, BOS, EOS)
     lengths = set()
@@ -122,8 +127,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, attention: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
-    sources = (random_source(rng, 40) for _ in range(1000))
-    long = next(source for source in sources if len(tiny_translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+    long = long_source(tiny_translator)
     runner = runner_of(translator_artifact)
     beams = BeamSearch(runner, 16, BOS, EOS)
     search_all(beams, 16, [Sequence(random_source(rng, 5), Search(9))], rng)
