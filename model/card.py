@@ -202,8 +202,8 @@ def _limits(config: Config) -> str:
         text = (
             "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
             "translation may still say something else. It does not know what was said in the sentence before, so "
-            "pronouns and forms of address (tu, vous) may change between sentences. Input in another language than "
-            f"`{config.model.source}` gives nonsense. Do not use it where a wrong translation does harm."
+            "pronouns and forms of address (tu or vous, du or Sie) may change between sentences. Input in another "
+            f"language than `{config.model.source}` gives nonsense. Do not use it where a wrong translation does harm."
         )
     return f"## Limits\n\n{text}"
 
