@@ -169,11 +169,10 @@ class Worker(Generic[Output]):
     async def _supervise(self) -> None:
         """Listen to the process, and to those that take its place."""
         while True:
-            async for kind, *content in self._process.messages():
-                if kind == "report":
-                    self._take_report(*content)
-                else:
-                    self._take_answer(*content)
+            try:
+                await self._listen()
+            except Exception:  # nobody may be left waiting for the answers that were to come
+                logger.exception("%s: a message of the worker process cannot be read", self.name)
             self._ended = True
             was_warm = self.warm.is_set()
             self.warm.clear()
@@ -190,6 +189,13 @@ class Worker(Generic[Output]):
                 logger.critical("%s: the worker process cannot be replaced: %s", self.name, refusal)
                 return
             self._ended = False
+
+    async def _listen(self) -> None:
+        async for kind, *content in self._process.messages():
+            if kind == "report":
+                self._take_report(*content)
+            else:
+                self._take_answer(*content)
 
     async def _replace(self) -> None:
         await asyncio.to_thread(self._process.end)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 
@@ -45,8 +45,15 @@ def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Se
     return worker
 
 
+class Unreadable:
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("not a number",)
+
+
 def fragile_engine(
-    artifact: Artifact, dies_of: Literal["its engine", "itself", "its warm-up"], events: EngineEvents
+    artifact: Artifact,
+    dies_of: Literal["its engine", "itself", "its warm-up", "an answer that nobody can read"],
+    events: EngineEvents,
 ) -> Engine[Search]:
     """The engine of a worker process in which something dies."""
     engine = translation_engine(artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "fragile", events)
@@ -54,9 +61,13 @@ def fragile_engine(
     prefill = computation.prefill
 
     def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
-        if any(FATAL in sequence.source_ids for sequence in sequences):
+        if not any(FATAL in sequence.source_ids for sequence in sequences):
+            prefill(first_place, sequences)
+        elif dies_of == "an answer that nobody can read":
+            for sequence in sequences:
+                sequence.output, sequence.finished = cast(Search, Unreadable()), True
+        else:
             die()
-        prefill(first_place, sequences)
 
     def die() -> None:
         if dies_of == "its engine":
@@ -130,7 +141,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search])
     assert (worker.load, worker.n_waiting, worker.n_running) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("dies_of", ["its engine", "itself"])
+@pytest.mark.parametrize("dies_of", ["its engine", "itself", "an answer that nobody can read"])
 async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
