@@ -52,20 +52,23 @@ class Unreadable:
 
 def fragile_engine(
     artifact: Artifact,
-    dies_of: Literal["its engine", "itself", "its warm-up", "an answer that nobody can read"],
+    dies_of: Literal[
+        "its engine", "itself", "its warm-up", "an answer that nobody can read", "an answer that cannot be sent"
+    ],
     events: EngineEvents,
 ) -> Engine[Search]:
     """The engine of a worker process in which something dies."""
     engine = translation_engine(artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "fragile", events)
     computation = engine._computation
     prefill = computation.prefill
+    outputs = {"an answer that nobody can read": Unreadable(), "an answer that cannot be sent": threading.Lock()}
 
     def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
         if not any(FATAL in sequence.source_ids for sequence in sequences):
             prefill(first_place, sequences)
-        elif dies_of == "an answer that nobody can read":
+        elif dies_of.startswith("an answer"):
             for sequence in sequences:
-                sequence.output, sequence.finished = cast(Search, Unreadable()), True
+                sequence.output, sequence.finished = cast(Search, outputs[dies_of]), True
         else:
             die()
 
@@ -141,7 +144,9 @@ async def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search])
     assert (worker.load, worker.n_waiting, worker.n_running) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("dies_of", ["its engine", "itself", "an answer that nobody can read"])
+@pytest.mark.parametrize(
+    "dies_of", ["its engine", "itself", "an answer that nobody can read", "an answer that cannot be sent"]
+)
 async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
