@@ -135,7 +135,7 @@ class Worker(Generic[Output]):
         """Drain, fail what is not answered after `timeout_s`, and end the process; from another thread than the event
         loop's, which goes on meanwhile."""
         self.drain()
-        if self._loop is not None:
+        if self._loop is not None and self._loop.is_running():  # else nobody waits for an answer any more
             asyncio.run_coroutine_threadsafe(self._answer_the_rest(timeout_s), self._loop).result()
         self._process.end()
 

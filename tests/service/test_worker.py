@@ -296,6 +296,13 @@ async def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Wor
         worker.submit([sequence(5)], soon())
 
 
+def test_a_worker_ends_also_where_its_event_loop_has_ended_before(translator_artifact: Artifact) -> None:
+    worker = make_worker(translator_artifact)
+    asyncio.run(start(worker))
+    worker.stop(timeout_s=PATIENCE_S)
+    assert not worker._process.child.is_alive()
+
+
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
     manifest = translator_artifact.manifest
     broken = Artifact(translator_artifact.directory / "nowhere", manifest)
