@@ -185,8 +185,8 @@ class Worker(Generic[Output]):
                 return
             try:
                 await self._replace()
-            except StartRefused as refusal:
-                logger.critical("%s: the worker process cannot be replaced: %s", self.name, refusal)
+            except (StartRefused, OSError) as error:
+                logger.critical("%s: the worker process cannot be replaced: %s", self.name, error)
                 return
             self._ended = False
 

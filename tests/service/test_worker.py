@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Literal, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -301,6 +302,16 @@ def test_a_worker_ends_also_where_its_event_loop_has_ended_before(translator_art
     asyncio.run(start(worker))
     worker.stop(timeout_s=PATIENCE_S)
     assert not worker._process.child.is_alive()
+
+
+async def test_a_process_that_cannot_be_replaced_is_told_in_the_log(
+    worker: Worker[Search], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_Process", Mock(side_effect=OSError("too many open files")))
+    os.kill(process_id(worker), signal.SIGKILL)
+    await asyncio.wait([worker._supervision], timeout=PATIENCE_S)
+    assert "tiny: the worker process cannot be replaced: too many open files" in caplog.messages
+    assert worker.unready_reason() == "the worker process has ended"
 
 
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
