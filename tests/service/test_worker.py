@@ -272,7 +272,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
 async def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
     os.kill(process_id(worker), signal.SIGSTOP)
     late = worker.submit([sequence(8)], time.monotonic() - 1)
-    crowd = [worker.submit([sequence(5, 6, beam_size=8)] * 1, soon()) for _ in range(MAX_WAITING + 40)]
+    crowd = [worker.submit([sequence(5, 6, beam_size=8)], soon()) for _ in range(MAX_WAITING + 40)]
     os.kill(process_id(worker), signal.SIGCONT)
     with pytest.raises(DeadlinePassed):
         await answered(late)
