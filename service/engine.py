@@ -124,13 +124,11 @@ class Engine(Generic[Output]):
         try:
             self._probe()
             self.warm.set()
-            while True:
+            while not self._draining or self._requests:  # in this order: once it drains, none is added
                 listen(self._probe_interval_s)
                 if self._requests:
                     self._safe_step()
-                elif self._draining:
-                    return
-                else:
+                elif not self._draining:
                     self._probe()
         except BaseException as error:
             logger.critical("%s: the worker thread dies", self.name, exc_info=True)

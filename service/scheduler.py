@@ -69,7 +69,8 @@ class Scheduler(Generic[Output]):
         self.prefill_padded_tokens = prefill_padded_tokens
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
-        self._n_admitted = 0
+        self._virtual_time = 0
+        """The turn of who comes now. It goes on by one with each that is admitted."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
         """Let the sequences of one request wait, all or none.
@@ -119,12 +120,13 @@ class Scheduler(Generic[Output]):
                 break
             admitted.append(sequence)
         self.withdraw(admitted)
-        self._n_admitted += len(admitted)
+        # A large request that went ahead while nobody else waited is not held up for that afterwards.
+        self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
         return admitted
 
     def _turn(self, i: int) -> int:
         """Of the i-th sequence of a request that comes now."""
-        return self._n_admitted + (i - TOGETHER) * STRIDE + TOGETHER if i >= TOGETHER else self._n_admitted
+        return self._virtual_time + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0)
 
     def start(self, sequences: Iterable[Sequence[Output]]) -> None:
         """Run them in the next free places, in order."""

@@ -1,6 +1,8 @@
 """The server's life: load every artifact, prove each with a forward pass, serve until told to stop."""
 
+import asyncio
 import logging
+import socket
 import sys
 from types import FrameType
 
@@ -36,16 +38,31 @@ def main() -> None:
         server_header=False,
         timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
     )
-    Server(config, models).run()
+    Server(config, models, settings.drain_timeout_s).run()
 
 
 class Server(uvicorn.Server):
-    """Drains the models as soon as a signal asks to stop, so that readiness tells it while answers still go out."""
+    """Drains the models as soon as a signal asks to stop, so that readiness tells it while answers still go out.
 
-    def __init__(self, config: uvicorn.Config, models: Models) -> None:
+    Args:
+        config: its `timeout_graceful_shutdown` is the longer one. Who is cancelled by that gets a bare 500.
+        drain_timeout_s: who is not answered after it gets a problem.
+    """
+
+    def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:
         super().__init__(config)
         self._models = models
+        self._drain_timeout_s = drain_timeout_s
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._models.drain()
         super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        answering = asyncio.create_task(self._answer_the_rest())
+        await super().shutdown(sockets)
+        answering.cancel()
+
+    async def _answer_the_rest(self) -> None:
+        await asyncio.sleep(self._drain_timeout_s)
+        await asyncio.to_thread(self._models.stop, 0)

@@ -135,7 +135,7 @@ class Worker(Generic[Output]):
         """Drain, fail what is not answered after `timeout_s`, and end the process; from another thread than the event
         loop's, which goes on meanwhile."""
         self.drain()
-        if self._loop is not None:
+        if self._loop is not None and self._loop.is_running():  # else nobody waits for an answer any more
             asyncio.run_coroutine_threadsafe(self._answer_the_rest(timeout_s), self._loop).result()
         self._process.end()
 
@@ -169,11 +169,10 @@ class Worker(Generic[Output]):
     async def _supervise(self) -> None:
         """Listen to the process, and to those that take its place."""
         while True:
-            async for kind, *content in self._process.messages():
-                if kind == "report":
-                    self._take_report(*content)
-                else:
-                    self._take_answer(*content)
+            try:
+                await self._listen()
+            except Exception:  # nobody may be left waiting for the answers that were to come
+                logger.exception("%s: a message of the worker process cannot be read", self.name)
             self._ended = True
             was_warm = self.warm.is_set()
             self.warm.clear()
@@ -186,10 +185,17 @@ class Worker(Generic[Output]):
                 return
             try:
                 await self._replace()
-            except StartRefused as refusal:
-                logger.critical("%s: the worker process cannot be replaced: %s", self.name, refusal)
+            except (StartRefused, OSError) as error:
+                logger.critical("%s: the worker process cannot be replaced: %s", self.name, error)
                 return
             self._ended = False
+
+    async def _listen(self) -> None:
+        async for kind, *content in self._process.messages():
+            if kind == "report":
+                self._take_report(*content)
+            else:
+                self._take_answer(*content)
 
     async def _replace(self) -> None:
         await asyncio.to_thread(self._process.end)

@@ -88,7 +88,7 @@ class _Office(Generic[Output]):
         self._incoming = select.poll()
         self._incoming.register(server, select.POLLIN)
         self._futures: dict[int, Future[Answer[Output]]] = {}
-        self._unsent: list[bytes] = []
+        self._unsent: list[tuple[Any, ...]] = []
         self._reported_at = 0.0
 
     def listen(self, timeout_s: float) -> None:
@@ -128,7 +128,7 @@ class _Office(Generic[Output]):
         try:
             future = self._engine.submit(sequences, deadline)
         except Unavailable as refusal:
-            self._unsent.append(packed("answer", number, refusal))
+            self._unsent.append(("answer", number, refusal))
             return
         self._futures[number] = future
         future.add_done_callback(partial(self._answer, number))
@@ -136,18 +136,20 @@ class _Office(Generic[Output]):
     def _answer(self, number: int, future: Future[Answer[Output]]) -> None:
         del self._futures[number]
         if not future.cancelled():
-            self._unsent.append(packed("answer", number, future.exception() or future.result()))
+            self._unsent.append(("answer", number, future.exception() or future.result()))
 
     def _report(self, now: float) -> None:
         engine = self._engine
         report = Report(
             engine.warm.is_set(), engine.unready_reason(), engine.n_waiting, engine.n_running, self._recorder.take()
         )
-        self._unsent.append(packed("report", report))
+        self._unsent.append(("report", report))
         self._reported_at = now
 
     def _send(self) -> None:
+        """What cannot be pickled ends the engine, and is answered for that; the callback of a future would hide it."""
         if self._unsent:
+            messages = b"".join(packed(*message) for message in self._unsent)
             with suppress(OSError):  # that the server has gone is told by what it sends
-                self._server.sendall(b"".join(self._unsent))
+                self._server.sendall(messages)
             self._unsent.clear()

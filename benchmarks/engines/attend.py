@@ -47,9 +47,10 @@ class AttendEngine:
         self._shares = max(1, workers or 1) if share else 1
         self._fixed_slots = slots
         self._slots = slots or MAX_BEAM_SIZE
-        self._running = ExitStack()
-        self._loop = self._running.enter_context(start_blocking_portal())
-        self._models = self._started()
+        with ExitStack() as starting:
+            self._loop = starting.enter_context(start_blocking_portal())
+            self._models = self._started()
+            self._running = starting.pop_all()
 
     def translate(self, works: list[Work], beam_size: int, batch: int) -> list[list[int]]:
         """The whole test set as one request; `batch` sentences are in flight, of which a finished one is followed by

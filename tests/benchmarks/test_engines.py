@@ -1,9 +1,11 @@
+import threading
 from pathlib import Path
 
 import pytest
 
 from benchmarks.engines import Work
 from benchmarks.engines.attend import AttendEngine
+from service.errors import ArtifactRefused
 from tests.service.tiny_artifacts import TinyTranslator
 
 
@@ -19,3 +21,12 @@ def test_every_work_is_translated_once_and_in_order(batch: int, tmp_path: Path) 
         assert len({tuple(target) for target in alone}) > 1
     finally:
         engine.close()
+
+
+def test_an_engine_that_cannot_start_leaves_no_event_loop_behind(tmp_path: Path) -> None:
+    """An error that is never caught holds on to it, and the process would not end."""
+    before = threading.enumerate()
+    with pytest.raises(ArtifactRefused) as uncaught:
+        AttendEngine(tmp_path / "nowhere", threads=1, workers=0)
+    assert threading.enumerate() == before
+    del uncaught

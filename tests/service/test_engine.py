@@ -248,6 +248,25 @@ def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str)
         harness.submit(1)
 
 
+def test_who_is_let_in_as_draining_begins_is_answered() -> None:
+    harness = Harness()
+    accepted: list[Future[Any]] = []
+
+    class Requests(dict[Any, None]):
+        """One comes, and draining begins, when the engine has just seen that nobody waits."""
+
+        def __bool__(self) -> bool:
+            anybody = len(self) > 0
+            if not accepted:
+                accepted.append(harness.submit(1))
+                harness.engine.drain()
+            return anybody
+
+    harness.engine._requests = Requests()
+    harness.engine.run(lambda timeout_s: None)
+    assert outcome(accepted[0]).outputs[0].places == [0]
+
+
 def test_draining_answers_what_was_accepted_and_refuses_the_rest(harness: Harness) -> None:
     harness.computation.hold()
     accepted = harness.submit(3)

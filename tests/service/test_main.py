@@ -44,7 +44,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
     settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
     models = load_models(settings, metrics)
-    server = Server(uvicorn.Config(create_app(settings, models, metrics)), models)
+    server = Server(uvicorn.Config(create_app(settings, models, metrics)), models, drain_timeout_s=1)
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
     assert models.unready_reason() == "tiny-en-fr: draining; tiny-sentiment: draining"

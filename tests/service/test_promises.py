@@ -8,11 +8,14 @@ import json
 import threading
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
+import uvicorn
 from numpy.typing import NDArray
 from starlette.types import Message
 
+from service.app import create_app
 from service.artifact import Artifact, Decoding
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.engine import Engine
@@ -23,6 +26,7 @@ from service.pool import Pool
 from service.registry import Models
 from service.runner.provider import Provider
 from service.scheduler import Scheduler, Sequence
+from service.server import Server
 from service.settings import Settings
 from service.tokenization import Tokenizer
 from service.translation import Translator
@@ -193,3 +197,22 @@ async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve:
         assert problem(await client.get("/health/ready"), 503)["detail"] == "tiny-en-fr: the worker thread has ended"
         assert "is broken" in problem(await client.post("/translate", json={"text": SHORT}), 503)["detail"]
         assert (await client.get("/health/live")).status_code == 200
+
+
+async def test_who_is_not_answered_when_the_server_has_drained_is_told_so(bench: Bench) -> None:
+    app = create_app(Settings(), bench.models, bench.metrics)
+    server = Server(uvicorn.Config(app, port=0, timeout_graceful_shutdown=PATIENCE_S), bench.models, drain_timeout_s=0)
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(bench.models.wait_until_warm, PATIENCE_S)
+    (port,) = {s.getsockname()[1] for listener in server.servers for s in listener.sockets}
+    async with httpx.AsyncClient() as client:
+        bench.hold()
+        waiting = asyncio.create_task(client.post(f"http://127.0.0.1:{port}/translate", json={"text": ENDLESS}))
+        await bench.rows.await_step()
+        server.should_exit = True
+        detail = problem(await waiting, 503)["detail"]
+    assert detail == "gated stopped before this request was answered"
+    bench.rows.gate.set()
+    await serving

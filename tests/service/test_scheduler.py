@@ -189,6 +189,19 @@ def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
     assert share == pytest.approx(1 / (STRIDE + 1), abs=0.01)
 
 
+def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
+    s = scheduler(slots=1, max_waiting=10_000)
+    large = of_lengths(*[3] * 3000)
+    s.add(large)
+    for _ in range(2000):
+        s.admit()
+    admitted: list[Sequence[None]] = []
+    for _ in range(400):  # somebody new for each that is admitted
+        s.add(of_lengths(3))
+        admitted += s.admit()
+    assert len(set(admitted) & set(large)) / 400 == pytest.approx(1 / (STRIDE + 1), abs=0.01)
+
+
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
     s = scheduler(slots=3, max_waiting=10**6)

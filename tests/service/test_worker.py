@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -45,18 +46,32 @@ def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Se
     return worker
 
 
+class Unreadable:
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("not a number",)
+
+
 def fragile_engine(
-    artifact: Artifact, dies_of: Literal["its engine", "itself", "its warm-up"], events: EngineEvents
+    artifact: Artifact,
+    dies_of: Literal[
+        "its engine", "itself", "its warm-up", "an answer that nobody can read", "an answer that cannot be sent"
+    ],
+    events: EngineEvents,
 ) -> Engine[Search]:
     """The engine of a worker process in which something dies."""
     engine = translation_engine(artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "fragile", events)
     computation = engine._computation
     prefill = computation.prefill
+    outputs = {"an answer that nobody can read": Unreadable(), "an answer that cannot be sent": threading.Lock()}
 
     def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
-        if any(FATAL in sequence.source_ids for sequence in sequences):
+        if not any(FATAL in sequence.source_ids for sequence in sequences):
+            prefill(first_place, sequences)
+        elif dies_of.startswith("an answer"):
+            for sequence in sequences:
+                sequence.output, sequence.finished = cast(Search, outputs[dies_of]), True
+        else:
             die()
-        prefill(first_place, sequences)
 
     def die() -> None:
         if dies_of == "its engine":
@@ -130,7 +145,9 @@ async def test_a_process_that_dies_leaves_nobody_waiting(worker: Worker[Search])
     assert (worker.load, worker.n_waiting, worker.n_running) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("dies_of", ["its engine", "itself"])
+@pytest.mark.parametrize(
+    "dies_of", ["its engine", "itself", "an answer that nobody can read", "an answer that cannot be sent"]
+)
 async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,7 +272,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
 async def test_a_full_queue_and_a_passed_deadline_are_told_by_name(worker: Worker[Search]) -> None:
     os.kill(process_id(worker), signal.SIGSTOP)
     late = worker.submit([sequence(8)], time.monotonic() - 1)
-    crowd = [worker.submit([sequence(5, 6, beam_size=8)] * 1, soon()) for _ in range(MAX_WAITING + 40)]
+    crowd = [worker.submit([sequence(5, 6, beam_size=8)], soon()) for _ in range(MAX_WAITING + 40)]
     os.kill(process_id(worker), signal.SIGCONT)
     with pytest.raises(DeadlinePassed):
         await answered(late)
@@ -278,6 +295,23 @@ async def test_what_is_not_answered_when_it_stops_gets_a_named_error(worker: Wor
         await answered(waiting)
     with pytest.raises(Draining):
         worker.submit([sequence(5)], soon())
+
+
+def test_a_worker_ends_also_where_its_event_loop_has_ended_before(translator_artifact: Artifact) -> None:
+    worker = make_worker(translator_artifact)
+    asyncio.run(start(worker))
+    worker.stop(timeout_s=PATIENCE_S)
+    assert not worker._process.child.is_alive()
+
+
+async def test_a_process_that_cannot_be_replaced_is_told_in_the_log(
+    worker: Worker[Search], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_Process", Mock(side_effect=OSError("too many open files")))
+    os.kill(process_id(worker), signal.SIGKILL)
+    await asyncio.wait([worker._supervision], timeout=PATIENCE_S)
+    assert "tiny: the worker process cannot be replaced: too many open files" in caplog.messages
+    assert worker.unready_reason() == "the worker process has ended"
 
 
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
