@@ -305,7 +305,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         await bench.await_pass()
         left = bench.engine.submit([Sequence([5], Embedded(False))], bench.engine.clock() + PATIENCE_S)
         refused = await client.post("/embed", json={"text": "a"})
-        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences wait, the limit is 1"
+        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
         left.cancel()
         bench.encoder.gate.set()
