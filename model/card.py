@@ -170,7 +170,9 @@ def _share(source: DataSource) -> str:
 
 def _training(config: Config, training: dict[str, Any]) -> str:
     origin, runs = training.get("began_with"), training.get("runs", 1)
-    start = f" --start checkpoints/{origin}{' --new-vocabulary' * training['new_vocabulary']}" if origin else ""
+    start = f" --start checkpoints/{origin}" if origin else ""
+    if training.get("new_vocabulary"):
+        start += " --new-vocabulary"
     in_runs = f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`" if runs > 1 else ""
     text = (
         "## Training\n\n"

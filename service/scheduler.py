@@ -70,7 +70,7 @@ class Scheduler(Generic[Output]):
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
         self._virtual_time = 0
-        """The turn of who comes now. It goes on by one with each that is admitted."""
+        """The turn of who comes now."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
         """Let the sequences of one request wait, all or none.
@@ -81,14 +81,15 @@ class Scheduler(Generic[Output]):
         Raises:
             QueueFull: with the numbers.
         """
-        before = bisect_right(self.waiting, self._turn(len(sequences) - 1), key=attrgetter("turn"))
+        turn_of = attrgetter("turn")
+        before = bisect_right(self.waiting, self._turn(len(sequences) - 1), key=turn_of)
         if before >= self.max_waiting:
             raise QueueFull(
                 f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
             )
         for i, sequence in enumerate(sequences):
             sequence.turn = self._turn(i)
-            insort(self.waiting, sequence, key=attrgetter("turn"))
+            insort(self.waiting, sequence, key=turn_of)
 
     def admit(self) -> list[Sequence[Output]]:
         """Take from the waiting what fits; it runs once `start` is told so.

@@ -39,7 +39,7 @@ class Settings(BaseSettings):
     max_waiting: int = Field(
         default=1024,
         ge=1,
-        description="Sequences that may be before a request's own in a queue; with more it gets 503.",
+        description="Sequences that may be before a request's own in a queue; at that number it gets 503.",
     )
     prefill_padded_tokens: int | None = Field(
         default=None,

@@ -1,7 +1,6 @@
 """The process of a worker: one thread, which decodes and between two steps reads what has come."""
 
 import gc
-import logging
 import select
 import signal
 import socket
@@ -18,8 +17,6 @@ from service.errors import StartRefused, Unavailable
 from service.messages import READ_BYTES, Unpacker, packed
 from service.metrics import EngineEvents
 from service.scheduler import Sequence
-
-logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
 

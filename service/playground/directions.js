@@ -30,7 +30,8 @@ export function choices(models) {
     const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;
     return { ...choice, name: alike.length > 1 ? `${name} (${choice.model.name})` : name };
   });
-  return [true, false].flatMap((both) => named.filter((choice) => (opposite(named, choice) !== undefined) === both));
+  const swappable = named.filter((choice) => opposite(named, choice));
+  return [...swappable, ...named.filter((choice) => !swappable.includes(choice))];
 }
 
 /**

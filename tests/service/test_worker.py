@@ -92,6 +92,16 @@ async def worker(translator_artifact: Artifact) -> AsyncIterator[Worker[Search]]
     await asyncio.to_thread(worker.stop, timeout_s=0)
 
 
+def server_that(artifact: Artifact, then: str) -> list[str]:
+    """The command of a process that loads a worker and then does something."""
+    script = (
+        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
+        "from tests.service.test_worker import make_worker; "
+        f"worker = make_worker(read_artifact(Path(sys.argv[1]))); {then}"
+    )
+    return [sys.executable, "-c", script, str(artifact.directory)]
+
+
 async def start(worker: Worker[Search]) -> None:
     worker.start()
     assert await asyncio.to_thread(worker.warm.wait, PATIENCE_S)
@@ -198,23 +208,13 @@ async def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_
 
 def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
     """As where another model refuses the start."""
-    script = (
-        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
-        "from tests.service.test_worker import make_worker; "
-        "make_worker(read_artifact(Path(sys.argv[1]))); sys.exit(7)"
-    )
-    arguments = [sys.executable, "-c", script, str(translator_artifact.directory)]
-    assert subprocess.run(arguments, timeout=RESTART_PATIENCE_S).returncode == 7
+    ending = server_that(translator_artifact, "sys.exit(7)")
+    assert subprocess.run(ending, timeout=RESTART_PATIENCE_S).returncode == 7
 
 
 def test_no_process_outlives_a_server_that_was_killed(translator_artifact: Artifact) -> None:
-    script = (
-        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
-        "from tests.service.test_worker import make_worker; "
-        "worker = make_worker(read_artifact(Path(sys.argv[1]))); print('loaded', flush=True); sys.stdin.read()"
-    )
-    arguments = [sys.executable, "-c", script, str(translator_artifact.directory)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    waiting = server_that(translator_artifact, "print('loaded', flush=True); sys.stdin.read()")
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == b"loaded\n"
         server.kill()
