@@ -101,7 +101,7 @@ def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
             f"{type(graph).__name__} has {n_attention} attention sublayers and {found} nodes of attention"
         )
     fold_tables(model)
-    name_nodes(model)
+    name_nodes(model, {name for name, _ in [*graph.named_parameters(), *graph.named_buffers()]})
     anonymize(model)
     name_boundary(model, inputs | signature.outputs)
     return model
@@ -148,9 +148,14 @@ def fold_tables(model: ir.Model) -> None:
     RemoveUnusedNodesPass()(model)
 
 
-def name_nodes(model: ir.Model) -> None:
-    """Name each node after the layer it belongs to, so that a profile of the graph can be read, and its weight too."""
+def name_nodes(model: ir.Model, parameters: set[str]) -> None:
+    """Name each node after the layer it belongs to, so that a profile of the graph can be read, and its weight too.
+
+    Any other constant but `parameters` is named after the first node that takes it: the exporter's own names depend on
+    the mode that PyTorch is in.
+    """
     seen: Counter[str] = Counter()
+    named = set(parameters)
     for node in model.graph:
         scopes = ast.literal_eval(node.metadata_props.get(SCOPES, "[]"))
         layers = [scope for scope in scopes[:-1] if scope and not scope.startswith("_")]  # the last is the operation
@@ -158,9 +163,14 @@ def name_nodes(model: ir.Model) -> None:
         name = f"{layer}/{node.op_type}"
         node.name = f"{name}.{seen[name]}" if seen[name] else name
         seen[name] += 1
-        weight = node.inputs[1] if node.op_type == "MatMul" else None
-        if weight is not None and weight.is_initializer():
-            weight.name = f"{layer}.weight"
+        for place, value in enumerate(node.inputs):
+            if value is None or not value.is_initializer():
+                continue
+            if node.op_type == "MatMul" and place == 1:
+                value.name = f"{layer}.weight"
+            elif value.name not in named:
+                value.name = f"{node.name}:{place}"
+            named.add(value.name or "")
 
 
 def name_boundary(model: ir.Model, shapes: dict[str, Shape]) -> None:

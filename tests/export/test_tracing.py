@@ -2,13 +2,16 @@
 
 import re
 from collections import Counter
+from functools import partial
 
 import onnx
+import onnx_ir as ir
 import pytest
+import torch
 
-from export.graphs import EncoderGraph
+from export.graphs import DecoderStepGraph, EncoderGraph
 from export.manifest import Precision
-from export.signatures import encoder_signature
+from export.signatures import decoder_step_signature, encoder_signature
 from export.tracing import ExportError, trace
 from model.checkpoint import load_checkpoint
 from model.transformer import Transformer
@@ -147,6 +150,16 @@ def test_nothing_of_the_exporting_machine_is_left(
     model = load(artifact, kind, name, precision)
     assert (model.producer_name, model.producer_version) == ("attend", "")
     onnx.checker.check_model(model, full_check=precision != "int8")
+
+
+def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> None:
+    """There the exporter gives other names to what is no parameter."""
+    model = load_checkpoint(checkpoint("translation_rotary")).model
+    assert isinstance(model, Transformer)
+    traced = partial(trace, DecoderStepGraph(model), decoder_step_signature(model), n_attention=4)
+    in_other_modes = ir.to_proto(traced())
+    with torch.inference_mode():
+        assert ir.to_proto(traced()) == in_other_modes
 
 
 def test_a_graph_without_all_its_attention_is_refused(checkpoint: MakeCheckpoint) -> None:
