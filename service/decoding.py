@@ -7,6 +7,7 @@ sequence gets is what `model.search.beam_search` gives it, whoever shares its st
 Legend: N sequences, W the most live hypotheses of one of them, R rows, k candidates per row.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -19,6 +20,8 @@ MAX_BEAM_SIZE = 8
 
 FinishReason = Literal["eos", "length", "repetition"]
 Integers = NDArray[np.int64]
+Target = tuple[int, "Target | None"]
+"""The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Search:
     def bar(self) -> float:
         """What a live hypothesis must exceed to be among the n_best: -inf while fewer have ended by themselves."""
         ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
-        return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -np.inf
+        return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
 
 
 class DecoderRows(Protocol):
@@ -82,176 +85,157 @@ class DecoderRows(Protocol):
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
+    What follows a step is plain Python over few short lists: numpy would take three times as long, since each of its
+    calls on arrays of this size costs as much as a hypothesis does here.
+
     Args:
-        rows: at least `slots` of them.
-        slots: most rows in use at once, and so most sequences; one needs as many as its beam is wide.
+        rows: enough for all that run at once; a sequence needs as many as its beam is wide.
     """
 
-    def __init__(self, rows: DecoderRows, slots: int, bos: int, eos: int) -> None:
+    def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
         self._decoder = rows
         self._bos, self._eos = bos, eos
-        # Of each place, in one array of each kind so that a sequence moves in two assignments:
-        self._integers = np.zeros((slots, MAX_BEAM_SIZE + 4), np.int64)
-        self._rows_of = self._integers[:, :MAX_BEAM_SIZE]
-        self._n_live, self._width, self._length, self._limit = self._integers[:, MAX_BEAM_SIZE:].T
-        self._floats = np.zeros((slots, 2))
-        self._length_penalty, self._bar = self._floats.T
-        # Of each row:
-        self._last_token = np.zeros(slots, np.int64)
-        self._position = np.zeros(slots, np.int64)
-        self._log_prob = np.zeros(slots)
-        self._tokens = np.zeros((slots, 32), np.int64)
-        self._places = np.arange(slots)
-        self._n_places = 0
-        self._n_rows = 0
+        self._beams: list[Beam] = []
+        """Of each place."""
 
     def warm_up(self) -> None:
         """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
         zero = np.zeros(1, np.int64)
         self._decoder.step(np.array([self._bos]), zero, zero.reshape(1, 1), zero, 1)
-        self._n_places = self._n_rows = 0
+        self._beams.clear()
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
         """Read the sources; each begins as one hypothesis."""
         self._truncate(first_place)
         self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
-        searches = [sequence.output for sequence in sequences]
-        places = slice(first_place, first_place + len(sequences))
-        rows = np.arange(self._n_rows, self._n_rows + len(sequences))
-        self._rows_of[places, 0] = rows
-        self._n_live[places] = 1
-        self._length[places] = 0
-        self._width[places] = [search.beam_size for search in searches]
-        self._limit[places] = [search.max_target_tokens for search in searches]
-        self._length_penalty[places] = [search.length_penalty for search in searches]
-        self._bar[places] = -np.inf
-        self._last_token[rows] = self._bos
-        self._position[rows] = 0
-        self._log_prob[rows] = 0.0
-        self._n_places += len(sequences)
-        self._n_rows += len(sequences)
+        first_row = self._n_rows
+        self._beams += [Beam(sequence, self._bos, first_row + i) for i, sequence in enumerate(sequences)]
 
     def step(self, running: list[Sequence[Search]]) -> int:
         """One more token for every hypothesis; how many there were."""
-        N = len(running)
-        self._truncate(N)
-        R = self._n_rows
-        n_live, width = self._n_live[:N], self._width[:N]
-        W, k = max(n_live.tolist()), max(width.tolist())  # of few numbers, faster than numpy's
-        live = COLUMNS[:W] < n_live[:, None]  # (N, W)
-        rows = np.where(live, self._rows_of[:N, :W], self._rows_of[:N, :1])  # (N, W)
-        places = np.empty(R, np.int64)
-        places[rows[live]] = live.ravel().nonzero()[0]
-        token_ids, log_probs = self._decoder.step(self._last_token[:R], self._position[:R], rows, places, k)
-
-        totals = self._log_prob[rows][:, :, None] + log_probs[rows]  # (N, W, k)
-        totals[~live] = -np.inf
-        totals = totals.reshape(N, W * k)
-        everywhere = self._places[:N, None]
-        order = (-totals).argsort(axis=1, kind="stable")[:, :k]  # (N, k): the best continuations
-        log_prob = totals[everywhere, order]
-        parent = rows[everywhere, order // k]
-        token = token_ids[parent, order % k]
-        self._length[:N] += 1
-        length = self._length[:N]
-        chosen = COLUMNS[:k] < width[:, None]
-        ending = chosen & ((token == self._eos) | (length == self._limit[:N])[:, None])
-        if (length % REPETITION_INTERVAL == 0).any():
-            ending |= self._runaway(running, chosen & ~ending, parent, token)
-        staying = chosen & ~ending
-        places_ending, columns_ending = ending.nonzero()
-        for place, column in zip(places_ending.tolist(), columns_ending.tolist(), strict=True):
-            self._end(
-                running[place].output, place, parent[place, column], token[place, column], log_prob[place, column]
-            )
-        best_alive = np.where(staying, log_prob, -np.inf).max(axis=1) / length ** self._length_penalty[:N]
-        done = best_alive <= self._bar[:N]  # an empty beam is -inf
-        if done.any():
-            staying[done] = False
-            for place in np.flatnonzero(done).tolist():
-                running[place].finished = True
-        self._advance(staying, parent, token, log_prob)
+        self._truncate(len(running))
+        R, beams = self._n_rows, self._beams
+        W = max(len(beam.live) for beam in beams)
+        token_ids, positions, places = [0] * R, [0] * R, [0] * R
+        rows_of_sources = []
+        for place, beam in enumerate(beams):
+            rows = [row for _, row, _ in beam.live]
+            rows_of_sources.append(rows + rows[:1] * (W - len(rows)))
+            for column, (_, row, target) in enumerate(beam.live, place * W):
+                token_ids[row], positions[row], places[row] = target[0], beam.length, column
+        best, log_probs = self._decoder.step(
+            np.array(token_ids),
+            np.array(positions),
+            np.array(rows_of_sources),
+            np.array(places),
+            max(beam.width for beam in beams),
+        )
+        best_of_rows, log_probs_of_rows = best.tolist(), log_probs.tolist()
+        for sequence, beam in zip(running, beams, strict=True):
+            sequence.finished = beam.advance(best_of_rows, log_probs_of_rows, self._eos)
+        self._place()
         return R
 
     def move(self, source_place: int, target_place: int) -> None:
         """The last sequence takes a free place."""
         self._decoder.move(source_place, target_place)
-        abandoned = self._n_live[target_place] > 0
-        self._integers[target_place] = self._integers[source_place]
-        self._floats[target_place] = self._floats[source_place]
-        self._n_places = source_place
-        if abandoned:
-            self._compact()
+        self._beams[target_place] = self._beams[source_place]
+        self._truncate(source_place)
+
+    @property
+    def _n_rows(self) -> int:
+        return sum(len(beam.live) for beam in self._beams)
 
     def _truncate(self, n_places: int) -> None:
         """Forget the sequences from place `n_places` on, which have left."""
-        abandoned = self._n_live[n_places : self._n_places].any()
-        self._n_places = n_places
-        if abandoned:
-            self._compact()
+        if n_places < len(self._beams):
+            del self._beams[n_places:]
+            self._place()
 
-    def _compact(self) -> None:
-        """Close the gaps between the rows of the sequences that stay."""
-        N = self._n_places
-        live = self._n_live[:N, None] > COLUMNS
-        rows = self._rows_of[:N]
-        self._advance(live, rows.copy(), self._last_token[rows], self._log_prob[rows])
-
-    def _advance(
-        self, staying: NDArray[np.bool_], parent: Integers, token: Integers, log_prob: NDArray[np.float64]
-    ) -> None:
-        """Place the hypotheses that stay, (N, k) each, in rows 0 .. n - 1; most stay in the row of their parent."""
-        place, column = staying.nonzero()
-        parents = parent[place, column]
-        n = len(parents)
-        items = self._places[:n]
-        first_child = np.empty(self._n_rows, np.int64)
-        first_child[parents[::-1]] = items[::-1]
-        in_place = (first_child[parents] == items) & (parents < n)
-        rows = parents.copy()
-        if not in_place.all():
-            free = np.ones(n, bool)
-            free[parents[in_place]] = False
-            moving = ~in_place
-            rows[moving] = free.nonzero()[0]
-            n_tokens = int(self._length[place[moving]].max())
-            self._decoder.copy(parents[moving], rows[moving], n_tokens)
-            self._tokens[rows[moving], :n_tokens] = self._tokens[parents[moving], :n_tokens]
-        length = self._length[place]
-        tokens = token[place, column]
-        if n and length.max() > self._tokens.shape[1]:
-            self._tokens = np.concatenate([self._tokens, np.zeros_like(self._tokens)], axis=1)
-        self._tokens[rows, length - 1] = tokens
-        self._last_token[rows] = tokens
-        self._position[rows] = length
-        self._log_prob[rows] = log_prob[place, column]
-        self._n_live[: len(staying)] = staying.sum(axis=1)
-        self._rows_of[place, (staying.cumsum(axis=1) - 1)[place, column]] = rows
-        self._n_rows = n
-
-    def _end(self, search: Search, place: int, parent: int, token: int, log_prob: float) -> None:
-        """A hypothesis leaves its beam."""
-        token_ids = [*self._tokens[parent, : self._length[place] - 1].tolist(), int(token)]
-        reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-        search.finished.append(Hypothesis(token_ids, float(log_prob), reason))
-        self._width[place] -= 1
-        self._bar[place] = search.bar()
-
-    def _runaway(
-        self, running: list[Sequence[Search]], looked_at: NDArray[np.bool_], parent: Integers, token: Integers
-    ) -> NDArray[np.bool_]:
-        """Which of the hypotheses go round in circles, (N, k)."""
-        runaway = np.zeros_like(looked_at)
-        length = self._length[: len(running)]
-        looked_at = looked_at & ((length % REPETITION_INTERVAL == 0) & (length >= SHORTEST_RUNAWAY))[:, None]
-        for place, column in np.argwhere(looked_at).tolist():
-            token_ids = [*self._tokens[parent[place, column], : self._length[place] - 1].tolist(), token[place, column]]
-            runaway[place, column] = is_runaway(token_ids, len(running[place].source_ids))
-        return runaway
+    def _place(self) -> None:
+        """Give the live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
+        n = self._n_rows
+        free = [True] * n
+        moving = []
+        for beam in self._beams:
+            for i, (_, row, _) in enumerate(beam.live):
+                if row < n and free[row]:
+                    free[row] = False
+                else:
+                    moving.append((beam, i))
+        if not moving:
+            return
+        sources, targets = [], [row for row in range(n) if free[row]]
+        for (beam, i), row in zip(moving, targets, strict=True):
+            log_prob, parent, target = beam.live[i]
+            beam.live[i] = log_prob, row, target
+            sources.append(parent)
+        n_tokens = max(beam.length for beam, _ in moving)
+        self._decoder.copy(np.array(sources), np.array(targets), n_tokens)
 
 
-COLUMNS = np.arange(MAX_BEAM_SIZE)
+class Beam:
+    """The hypotheses of one sequence that live.
+
+    Attributes:
+        width: how many may live.
+        length: of each of them, in tokens.
+        live: the sum of its log-probabilities, its row, and its target; best first.
+    """
+
+    def __init__(self, sequence: Sequence[Search], bos: int, row: int) -> None:
+        self._search = sequence.output
+        self._n_source = len(sequence.source_ids)
+        self._bar = -math.inf
+        self.width = self._search.beam_size
+        self.length = 0
+        self.live: list[tuple[float, int, Target]] = [(0.0, row, (bos, None))]
+
+    def advance(self, token_ids: list[list[int]], log_probs: list[list[float]], eos: int) -> bool:
+        """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
+
+        Those that live on have the rows of their parents, several of them perhaps the same one.
+        """
+        totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
+        best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
+        k = len(totals) // len(self.live)
+        self.length += 1
+        at_limit = self.length == self._search.max_target_tokens
+        may_be_runaway = is_looked_at(self.length)
+        living = []
+        for i in best:
+            parent, candidate = divmod(i, k)
+            _, row, target = self.live[parent]
+            token = token_ids[row][candidate]
+            longer = token, target
+            if token == eos or at_limit or (may_be_runaway and is_runaway(tokens_of(longer), self._n_source)):
+                self._end(tokens_of(longer), totals[i], eos)
+            else:
+                living.append((totals[i], row, longer))
+        if living and living[0][0] / self.length**self._search.length_penalty > self._bar:
+            self.live = living
+            return False
+        self.live = []
+        return True
+
+    def _end(self, token_ids: list[int], log_prob: float, eos: int) -> None:
+        """A hypothesis leaves the beam."""
+        reason = reason_of(token_ids, eos, self._search.max_target_tokens)
+        self._search.finished.append(Hypothesis(token_ids, log_prob, reason))
+        self._bar = self._search.bar()
+        self.width -= 1
+
+
+def tokens_of(target: Target) -> list[int]:
+    """In order, without beginning of sequence."""
+    tokens = []
+    token, before = target
+    while before is not None:
+        tokens.append(token)
+        token, before = before
+    return tokens[::-1]
+
 
 REPETITION_INTERVAL = 8
 SHORTEST_RUNAWAY = 24
@@ -262,6 +246,11 @@ def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishR
     if token_ids[-1] == eos:
         return "eos"
     return "length" if len(token_ids) == max_target_tokens else "repetition"
+
+
+def is_looked_at(length: int) -> bool:
+    """Whether a target of this length is asked if it goes round in circles, which takes a while."""
+    return length >= SHORTEST_RUNAWAY and length % REPETITION_INTERVAL == 0
 
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:

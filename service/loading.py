@@ -131,8 +131,8 @@ def translation_engine(
 def searches(graphs: TranslationGraphs, slots: int) -> Searches:
     """Both searches over the graphs, each with rows and caches of its own."""
     tokens = graphs.manifest.special_tokens
-    greedy = GreedySearch(TranslationRunner(graphs, slots, fewest_queries=1), slots, tokens.bos, tokens.eos)
-    return Searches(greedy, BeamSearch(TranslationRunner(graphs, slots), slots, tokens.bos, tokens.eos))
+    greedy = GreedySearch(TranslationRunner(graphs, slots, fewest_queries=1), tokens.bos, tokens.eos)
+    return Searches(greedy, BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos))
 
 
 def _classifier(

@@ -100,7 +100,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
 
 def search_alone(sequence: Sequence[Search], rows: Any = None) -> list[Hypothesis]:
     """Its best hypotheses where nobody shares its steps."""
-    beams = BeamSearch(rows or Rows(MAX_BEAM_SIZE), MAX_BEAM_SIZE, BOS, EOS)
+    beams = BeamSearch(rows or Rows(MAX_BEAM_SIZE), BOS, EOS)
     beams.prefill(0, [sequence])
     while not sequence.finished:
         beams.step([sequence])
@@ -113,7 +113,7 @@ def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goe
     rng = np.random.default_rng(seed)
     slots = int(rng.integers(MAX_BEAM_SIZE, 24))
     everybody = [random_sequence(rng) for _ in range(20)]
-    abandoned = search_all(BeamSearch(Rows(slots), slots, BOS, EOS), slots, everybody, rng, leaving)
+    abandoned = search_all(BeamSearch(Rows(slots), BOS, EOS), slots, everybody, rng, leaving)
     assert bool(abandoned) == (leaving > 0)
     for sequence in everybody:
         if sequence not in abandoned:
@@ -150,7 +150,7 @@ def test_the_log_probability_of_a_hypothesis_is_the_sum_over_its_tokens() -> Non
 
 def test_a_step_tells_how_many_rows_it_took() -> None:
     wide, narrow = (Sequence([4, EOS], Search(9, beam_size), slots=beam_size) for beam_size in (4, 1))
-    beams = BeamSearch(Rows(8), 8, BOS, EOS)
+    beams = BeamSearch(Rows(8), BOS, EOS)
     beams.prefill(0, [wide, narrow])
     assert beams.step([wide, narrow]) == 2, "each begins as one hypothesis"
     finished = len(wide.output.finished)
@@ -163,7 +163,7 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(monkeypatch
 
     rng = np.random.default_rng(2)
     rows = Rows(24)
-    beams = BeamSearch(rows, 24, BOS, EOS)
+    beams = BeamSearch(rows, BOS, EOS)
     first, second, third = (Sequence([4, EOS], Search(40, 8), slots=8) for _ in range(3))
     calls: dict[str, Callable[[], object]] = {
         "encode": lambda: beams.prefill(2, [third]),
@@ -209,7 +209,7 @@ class ScriptedRows:
 def test_each_row_is_fed_its_own_last_token_at_its_own_position() -> None:
     rows = ScriptedRows([7, 8, 9], [6, 6, 6])
     early, late = (Sequence([5, EOS], Search(9)) for _ in range(2))
-    beams = BeamSearch(rows, 8, BOS, EOS)
+    beams = BeamSearch(rows, BOS, EOS)
     beams.prefill(0, [early])
     beams.step([early])
     beams.prefill(1, [late])

@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from service.app import create_app
 from service.artifact import Artifact, Decoding
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.decoding import BeamSearch, Search
 from service.engine import Engine
 from service.errors import InferenceFailed
 from service.loading import attention_pool
@@ -92,7 +92,7 @@ class Bench:
         self.metrics = Metrics()
         self.engine = Engine(
             "gated",
-            BeamSearch(self.rows, MAX_BEAM_SIZE, BOS, EOS),
+            BeamSearch(self.rows, BOS, EOS),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
             EngineMetrics(self.metrics, "translation"),
             probe_interval_s=3600,

@@ -67,7 +67,7 @@ def test_neighbours_never_change_an_answer(
 ) -> None:
     rng = np.random.default_rng(seed)
     everybody = [random_sequence(rng) for _ in range(12)]
-    beams = BeamSearch(runner_of(translator_artifact), 16, BOS, EOS)
+    beams = BeamSearch(runner_of(translator_artifact), BOS, EOS)
     abandoned = search_all(beams, 16, everybody, rng, leaving)
     assert_as_alone([sequence for sequence in everybody if sequence not in abandoned], tiny_translator)
 
@@ -79,7 +79,7 @@ def test_a_beam_of_one_is_greedy_search(
     rng = np.random.default_rng(seed)
     limits = rng.integers(1, MAX_TARGET_TOKENS, 20).tolist()
     everybody = [Sequence(random_source(rng, int(rng.integers(2, 40))), Search(limit)) for limit in limits]
-    search_all(BeamSearch(runner_of(translator_artifact), 16, BOS, EOS), 16, everybody, rng)
+    search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
     for sequence, limit in zip(everybody, limits, strict=True):
         (found,) = sequence.output.best()
         target, log_prob = tiny_translator.translate(sequence.source_ids, limit)
@@ -93,7 +93,7 @@ def test_runners_that_share_their_graphs_do_not_share_their_memory(
 ) -> None:
     rng = np.random.default_rng(5)
     graphs = TranslationGraphs(translator_artifact, CPU)
-    both = [BeamSearch(TranslationRunner(graphs, 8), 8, BOS, EOS) for _ in range(2)]
+    both = [BeamSearch(TranslationRunner(graphs, 8), BOS, EOS) for _ in range(2)]
     everybody = [Sequence(random_source(rng, 9), Search(20, 4), slots=4) for _ in both]
     for beams, sequence in zip(both, everybody, strict=True):
         beams.prefill(0, [sequence])
@@ -108,7 +108,7 @@ def test_caches_grow_with_long_rows_and_shrink_back(
 ) -> None:
     long = long_source(tiny_translator)
     runner = runner_of(translator_artifact)
-    beams = BeamSearch(runner, 16, BOS, EOS)
+    beams = BeamSearch(runner, BOS, EOS)
     lengths = set()
     sequence = Sequence(long, Search(max_target_tokens=60))
     beams.prefill(0, [sequence])
@@ -129,7 +129,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
     rng = np.random.default_rng(0)
     long = long_source(tiny_translator)
     runner = runner_of(translator_artifact)
-    beams = BeamSearch(runner, 16, BOS, EOS)
+    beams = BeamSearch(runner, BOS, EOS)
     search_all(beams, 16, [Sequence(random_source(rng, 5), Search(9))], rng)
 
     def fail(*_: object) -> None:
@@ -168,7 +168,7 @@ def test_rows_may_be_padded_for_a_device(
     monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
     rng = np.random.default_rng(1)
     everybody = [random_sequence(rng) for _ in range(12)]
-    search_all(BeamSearch(runner_of(translator_artifact), 16, BOS, EOS), 16, everybody, rng)
+    search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
     assert_as_alone(everybody, tiny_translator)
 
 

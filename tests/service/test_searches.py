@@ -34,7 +34,7 @@ class CountingRows(Rows):
 
 
 def both(greedy_rows: Rows, beam_rows: Rows) -> Searches:
-    return Searches(GreedySearch(greedy_rows, SLOTS, BOS, EOS), BeamSearch(beam_rows, SLOTS, BOS, EOS))
+    return Searches(GreedySearch(greedy_rows, BOS, EOS), BeamSearch(beam_rows, BOS, EOS))
 
 
 def some_sequence(rng: np.random.Generator) -> Sequence[Search]:
@@ -65,7 +65,7 @@ def test_greedy_search_alone_gets_the_answers_of_the_slow_search(seed: int, leav
     rng = np.random.default_rng(seed)
     everybody = [random_sequence(rng) for _ in range(24)]
     everybody = [Sequence(s.source_ids, Search(s.output.max_target_tokens)) for s in everybody]
-    abandoned = search_all(GreedySearch(Rows(8), 8, BOS, EOS), 8, everybody, rng, leaving)
+    abandoned = search_all(GreedySearch(Rows(8), BOS, EOS), 8, everybody, rng, leaving)
     remaining = [sequence for sequence in everybody if sequence not in abandoned]
     assert remaining
     for sequence in remaining:
@@ -84,8 +84,8 @@ def test_greedy_search_alone_gets_the_answers_of_the_slow_search(seed: int, leav
 )
 def test_greedy_search_ends_for_the_reasons_of_beam_search(limit: int, script: list[int], reason: str) -> None:
     found = []
-    for make in (GreedySearch, BeamSearch):
-        search = make(ScriptedRows([*script, *script]), 8, BOS, EOS)
+    rows = [ScriptedRows([*script, *script]) for _ in range(2)]
+    for search in (GreedySearch(rows[0], BOS, EOS), BeamSearch(rows[1], BOS, EOS)):
         sequence = Sequence([4, EOS], Search(limit))
         search.prefill(0, [sequence])
         while not sequence.finished:
