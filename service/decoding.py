@@ -82,6 +82,10 @@ class DecoderRows(Protocol):
         """Copy a source over another one."""
 
 
+Live = tuple[float, int, Target]
+"""A hypothesis that lives: the sum of its log-probabilities, its row, and its target."""
+
+
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
@@ -181,7 +185,7 @@ class Beam:
     Attributes:
         width: how many may live.
         length: of each of them, in tokens.
-        live: the sum of its log-probabilities, its row, and its target; best first.
+        live: best first.
     """
 
     def __init__(self, sequence: Sequence[Search], bos: int, row: int) -> None:
@@ -190,7 +194,7 @@ class Beam:
         self._bar = -math.inf
         self.width = self._search.beam_size
         self.length = 0
-        self.live: list[tuple[float, int, Target]] = [(0.0, row, (bos, None))]
+        self.live: list[Live] = [(0.0, row, (bos, None))]
 
     def advance(self, token_ids: list[list[int]], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
@@ -203,7 +207,7 @@ class Beam:
         self.length += 1
         at_limit = self.length == self._search.max_target_tokens
         may_be_runaway = is_looked_at(self.length)
-        living = []
+        living: list[Live] = []
         for i in best:
             parent, candidate = divmod(i, k)
             _, row, target = self.live[parent]
