@@ -17,8 +17,15 @@ GRACE_S = 2.0
 """How long after a deadline an engine may still tell of it itself."""
 
 
+PLENTY = 200
+"""Work (source tokens x rows) that keeps an engine busy, about four sentences. The server needs a core too, and an
+engine decodes two sentences together in less time than two engines one each."""
+
+
 class Pool(Generic[Output]):
     """Gives each sequence of a request to the engine that has least to do, of those that are ready.
+
+    A request of one has the last engine to choose from only while all others have plenty to do.
 
     Args:
         engines: at least one, all of the same model; in this process or in their own.
@@ -97,6 +104,8 @@ class Pool(Generic[Output]):
     ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
         # While none is ready, any will say why.
         engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
+        if len(sequences) == 1 and min((engine.load for engine in engines[:-1]), default=PLENTY) < PLENTY:
+            engines = engines[:-1]
         loads = [engine.load for engine in engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in engines]
         # The longest first: those of like length run together, with little padding, and none is left over at the end.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
-from service.pool import Pool
+from service.pool import PLENTY, Pool
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +91,17 @@ async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Benc
     bench.release()
     await asyncio.gather(*tasks)
     assert bench.idle
+
+
+async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_than_plenty_to_do(bench: Bench) -> None:
+    bench.hold()
+    tasks = []
+    for tokens, loads in ((PLENTY - 1, [PLENTY - 1, 0]), (5, [PLENTY + 4, 0]), (6, [PLENTY + 4, 6])):
+        tasks.append(bench.run(1, tokens=tokens))
+        await asyncio.sleep(0)
+        assert bench.loads == loads
+    bench.release()
+    await asyncio.gather(*tasks)
 
 
 async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
