@@ -2,7 +2,7 @@
 
 Kept small for proof and evaluation; `service` schedules the same graphs for many clients.
 
-Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim.
+Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim, E = H * D.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ FIRST_CACHE_LENGTH = 32
 
 @dataclass
 class Memory:
-    """What the encoder leaves of one source: key and value of each decoder layer in turn, each (H, S, D)."""
+    """What the encoder leaves of one source: key and value of each decoder layer in turn, each (S, E)."""
 
     arrays: list[Array]
     length: int
@@ -116,7 +116,7 @@ class Translator:
             input_ids, lengths = pad([sources[i] for i in batch], self.manifest.special_tokens.pad)
             present = self.encoder.run(self.memory_names, {"input_ids": input_ids, "source_lengths": lengths})
             for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
-                memories[index] = Memory([array[row, :, :length] for array in present], length)
+                memories[index] = Memory([array[row, :length] for array in present], length)
         return [memories[i] for i in range(len(sources))]
 
 
@@ -145,7 +145,7 @@ class DecoderRows:
         self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers)
         memory_names = cache_names("past_key_values", "encoder", dimensions.n_decoder_layers)
         self.caches = {name: np.zeros((R, H, FIRST_CACHE_LENGTH, D), dtype) for name in self_names}
-        self.memories = {name: np.zeros((R, H, source_size, D), dtype) for name in memory_names}
+        self.memories = {name: np.zeros((R, source_size, H * D), dtype) for name in memory_names}
         self.bind()
 
     def admit(self, row: int, bos: int, memory: Memory) -> None:
@@ -154,7 +154,7 @@ class DecoderRows:
         self.positions[row] = 0
         self.source_lengths[row] = memory.length
         for cache, array in zip(self.memories.values(), memory.arrays, strict=True):
-            cache[row, :, : memory.length] = array
+            cache[row, : memory.length] = array
 
     def advance(self, row: int, token: int) -> None:
         """Let a row go on with the token that was chosen."""

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from export.hard_attention import attend_to_one, attend_to_one_of_past
-from export.onnx_attention import attend, attend_to_past, flatten_rows, top_k
+from export.onnx_attention import attend, attend_to_past, flatten_rows, look_up, top_k
 from model.attention import MultiHeadAttention, inverse_temperature
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Encoder, Transformer, TransformerClassifier
@@ -26,22 +26,19 @@ class EncoderGraph(nn.Module):
         super().__init__()
         self.embedding = model.source_embedding
         self.encoder = model.encoder
-        self.d_model, self.n_heads = model.config.d_model, model.config.n_heads
+        self.d_model = model.config.d_model
         # Every decoder layer projects the same memory, so all their projections are one product.
         self.memory_projection = stacked(
             [memory_projection(layer.cross_attention) for layer in model.decoder.decoder_layers()]
         )
 
     def forward(self, input_ids: Tensor, source_lengths: Tensor) -> tuple[Tensor, ...]:
-        """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, H, S, D).
+        """input_ids (B, S) of source_lengths (B): key and value of each decoder layer in turn, each (B, S, E).
 
         The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
         """
         memory = encode(self.encoder, self.embedding(input_ids), source_lengths)
-        B, S, _ = memory.shape
-        projections = self.memory_projection(memory).split(self.d_model, dim=-1)
-        keys_and_values = [p.view(B, S, self.n_heads, -1).transpose(1, 2) for p in projections]  # (B, H, S, D)
-        return *keys_and_values, memory.float()
+        return *self.memory_projection(memory).split(self.d_model, dim=-1), memory.float()
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class DecoderStepGraph(nn.Module):
             input_ids: (R, 1), the tokens just chosen.
             positions, total_length, rows_of_sources, places_of_rows, source_lengths: see `Rows`.
             k: (1), how many candidates.
-            past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, H, S, D).
+            past_key_values: per layer decoder.key, decoder.value (R, H, L, D), encoder.key, encoder.value (N, S, E).
 
         Returns:
             token_ids (R, k), log_probs (R, k) falling and in float32, then each layer's written decoder.key and .value.
@@ -116,7 +113,7 @@ class DecoderStepGraph(nn.Module):
         logits = F.linear(self.decoder.final_norm(x), projection).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over all of them takes less time than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
-        return best if self.target_tokens is None else self.target_tokens.take(best), log_probs, *present
+        return best if self.target_tokens is None else look_up(self.target_tokens, best), log_probs, *present
 
 
 class ClassifierGraph(nn.Module):
@@ -185,7 +182,7 @@ def decode_layer(
     Args:
         project, query: the input projection of self-attention and the query's of cross-attention, both scaled.
     """
-    E, H, D = layer.self_attention.d_model, layer.self_attention.n_heads, layer.self_attention.head_dim
+    E, H = layer.self_attention.d_model, layer.self_attention.n_heads
 
     def attend_to_target(y: Tensor) -> Tensor:
         nonlocal key, value
@@ -198,13 +195,13 @@ def decode_layer(
         return output
 
     def attend_to_source(y: Tensor) -> Tensor:
-        queries = query(y).view(-1, H, D)[rows.of_sources].transpose(1, 2)  # (N, H, W, D)
+        queries = look_up(query(y).view(-1, E), rows.of_sources)  # (N, W, E)
         if layer.cross_attention.hard:
-            context = attend_to_one(queries, memory_key, memory_value, rows.source_lengths)
+            q, k, v = (layer.cross_attention.split_heads(x) for x in (queries, memory_key, memory_value))
+            context = layer.cross_attention.merge_heads(attend_to_one(q, k, v, rows.source_lengths))
         else:
             context = attend(queries, memory_key, memory_value, rows.source_lengths, H, scale=1.0)
-        places = context.transpose(1, 2).reshape(-1, 1, E)  # (N * W, 1, E)
-        output: Tensor = layer.cross_attention.output(places[rows.places])
+        output: Tensor = layer.cross_attention.output(look_up(context.reshape(-1, 1, E), rows.places))
         return output
 
     x = layer.add_norm_self(x, attend_to_target)

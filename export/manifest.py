@@ -12,7 +12,7 @@ from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import TransformerClassifier
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 MANIFEST = "manifest.json"
 
 Precision = Literal["fp32", "int8", "fp16"]

@@ -116,6 +116,12 @@ def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
+def look_up(table: Tensor, indices: Tensor) -> Tensor:
+    """table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
+    shape = (*indices.shape, *table.shape[1:])
+    return torch.onnx.ops.symbolic("Gather", (table, indices), dtype=table.dtype, shape=shape, version=OPSET)
+
+
 def flatten_rows(x: Tensor) -> Tensor:
     """x (R, k, n) as (R, k * n), whatever k is when the graph runs."""
     R, k, n = x.shape

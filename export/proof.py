@@ -169,18 +169,22 @@ def as_batch(sequence: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def memory_of(model: Transformer, source: list[int]) -> list[Array]:
-    """PyTorch's key and value of each decoder layer in turn, each (H, S, D)."""
+    """PyTorch's key and value of each decoder layer in turn, each (S, E)."""
     ids, _ = as_batch(source)
     memory = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
-    projections = [layer.cross_attention.project_memory(memory, memory) for layer in model.decoder.decoder_layers()]
-    return [tensor[0].numpy() for key_and_value in projections for tensor in key_and_value]
+    attentions = [layer.cross_attention for layer in model.decoder.decoder_layers()]
+    return [
+        attention.merge_heads(heads)[0].numpy()
+        for attention in attentions
+        for heads in attention.project_memory(memory, memory)
+    ]
 
 
 def padded_memory(translator: Translator, sources: list[list[int]]) -> list[Array]:
     """The same from one padded batch, the padding filled with the vocabulary's last word."""
     ids, lengths = pad(sources, padding=translator.manifest.dimensions.vocab_size - 1)
     present = translator.encoder.run(translator.memory_names, {"input_ids": ids, "source_lengths": lengths})
-    return [array[row, :, :length] for row, length in enumerate(lengths) for array in present]
+    return [array[row, :length] for row, length in enumerate(lengths) for array in present]
 
 
 def distributions_of(model: Transformer, source: list[int], target: list[int]) -> Array:

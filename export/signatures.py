@@ -30,9 +30,8 @@ class Signature:
 
 def encoder_signature(model: Transformer) -> Signature:
     """encoder.onnx."""
-    H, D = heads(model.config)
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
-    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", H, "S", D))
+    outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",)}, {}, outputs)
 
@@ -51,8 +50,8 @@ def decoder_step_signature(model: Transformer) -> Signature:
     }
     past: dict[str, Shape] = {}
     for i in range(model.config.n_decoder_layers):
-        for side, rows, length in (("decoder", "R", "L"), ("encoder", "N", "S")):
-            past |= {f"past_key_values.{i}.{side}.{part}": (rows, H, length, D) for part in ("key", "value")}
+        for side, shape in (("decoder", ("R", H, "L", D)), ("encoder", ("N", "S", model.config.d_model))):
+            past |= {f"past_key_values.{i}.{side}.{part}": shape for part in ("key", "value")}
     names = cache_names("present", "decoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = {"token_ids": ("R", "k"), "log_probs": ("R", "k")}
     outputs |= dict.fromkeys(names, ("R", H, "L", D))

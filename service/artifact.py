@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from service.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
@@ -76,7 +76,7 @@ class FileSum(_Part):
 class Manifest(_Part):
     """manifest.json."""
 
-    format_version: Literal[5]
+    format_version: Literal[6]
     name: str = Field(min_length=1)
     task: Literal["translation", "classification"]
     precision: Literal["fp32", "int8", "fp16"]

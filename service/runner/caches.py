@@ -1,8 +1,11 @@
 """The memory of the slots: keys or values of attention, one row per slot, on the host or on a device.
 
-Legend: R slots, H heads, L cache length, D head_dim, B rows of a block, K length of a block.
+Heads are apart from one another, (H,), in self-attention, and side by side, (), in cross-attention.
+
+Legend: R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -58,17 +61,20 @@ class CacheGroup:
 
 
 class Cache(Protocol):
-    """(R, H, L, D) numbers, row-major, so that a graph can work on the first rows in place."""
+    """(R, *heads, L, D) numbers, row-major, so that a graph can work on the first rows in place."""
 
     @property
     def pointer(self) -> int:
         """Where row 0 begins, until the next resize."""
 
+    def shape(self, rows: int) -> tuple[int, ...]:
+        """Of the first rows."""
+
     def resize(self, length: int, rows: int) -> None:
         """Change L, keeping what fits of the first `rows` rows. The rest is finite: attention may multiply it by 0."""
 
     def write(self, first_row: int, block: OrtValue) -> None:
-        """Copy a block (B, H, K, D), K <= L, into the rows from `first_row` on."""
+        """Copy a block (B, *heads, K, D), K <= L, into the rows from `first_row` on."""
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
         """Copy the first columns, or more, of rows over other rows; none of these is also copied from."""
@@ -77,34 +83,38 @@ class Cache(Protocol):
 class HostCache:
     """In main memory, through numpy. One buffer serves every length: memory that is new to the process is slow."""
 
-    def __init__(self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike) -> None:
+    def __init__(self, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> None:
         self._buffer = np.zeros(0, dtype)
-        self._rows = self._buffer.reshape(slots, n_heads, 0, head_dim)
+        self._rows = self._buffer.reshape(slots, *heads, 0, width)
 
     @property
     def pointer(self) -> int:
         return self._rows.ctypes.data
 
+    def shape(self, rows: int) -> tuple[int, ...]:
+        return rows, *self._rows.shape[1:]
+
     def resize(self, length: int, rows: int) -> None:
-        R, H, old_length, D = self._rows.shape
+        *rows_and_heads, old_length, width = self._rows.shape
         n_kept = min(length, old_length)
-        kept = self._rows[:rows, :, :n_kept].copy()
-        size = R * H * length * D
+        kept = self._rows[:rows, ..., :n_kept, :].copy()
+        shape = (*rows_and_heads, length, width)
+        size = math.prod(shape)
         if size > len(self._buffer):
             self._buffer = np.zeros(size, self._buffer.dtype)
-        self._rows = self._buffer[:size].reshape(R, H, length, D)
-        self._rows[:rows, :, :n_kept] = kept
+        self._rows = self._buffer[:size].reshape(shape)
+        self._rows[:rows, ..., :n_kept, :] = kept
 
     def write(self, first_row: int, block: OrtValue) -> None:
         values = block.numpy()
-        B, _, K, _ = values.shape
-        self._rows[first_row : first_row + B, :, :K] = values
+        B, K = values.shape[0], values.shape[-2]
+        self._rows[first_row : first_row + B, ..., :K, :] = values
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
         if len(target_rows) == 1:  # most often, and a slice is copied faster than what indices choose
-            self._rows[target_rows[0], :, :n_columns] = self._rows[source_rows[0], :, :n_columns]
+            self._rows[target_rows[0], ..., :n_columns, :] = self._rows[source_rows[0], ..., :n_columns, :]
         else:
-            self._rows[target_rows, :, :n_columns] = self._rows[source_rows, :, :n_columns]
+            self._rows[target_rows, ..., :n_columns, :] = self._rows[source_rows, ..., :n_columns, :]
 
 
 class DeviceCache:
@@ -118,16 +128,17 @@ class DeviceCache:
     def __init__(
         self,
         slots: int,
-        n_heads: int,
-        head_dim: int,
+        heads: tuple[int, ...],
+        width: int,
         dtype: DTypeLike,
         device: str,
         copier: InferenceSession,
         reorderer: InferenceSession,
     ) -> None:
-        row_bytes = head_dim * np.dtype(dtype).itemsize
-        assert row_bytes % 4 == 0, "a head is a whole number of float32 words"
-        self._slots, self._n_heads, self._words = slots, n_heads, row_bytes // 4
+        column_bytes = width * np.dtype(dtype).itemsize
+        assert column_bytes % 4 == 0, "a column is a whole number of float32 words"
+        self._slots, self._heads, self._width = slots, heads, width
+        self._n_heads, self._words = math.prod(heads), column_bytes // 4
         self._device = device
         self._copier, self._reorderer = copier, reorderer
         self._length = 0
@@ -138,6 +149,9 @@ class DeviceCache:
         assert self._rows is not None, "resize comes first"
         return int(self._rows.data_ptr())
 
+    def shape(self, rows: int) -> tuple[int, ...]:
+        return rows, *self._heads, self._length, self._width
+
     def resize(self, length: int, rows: int) -> None:
         old, old_length = self._rows, self._length
         zeros = np.zeros((self._slots, self._n_heads, length, self._words), np.float32)
@@ -146,7 +160,7 @@ class DeviceCache:
             self._copy(0, rows, int(old.data_ptr()), old_length, min(length, old_length))
 
     def write(self, first_row: int, block: OrtValue) -> None:
-        B, _, K, _ = block.shape()
+        B, *_, K, _ = block.shape()
         self._copy(first_row, B, int(block.data_ptr()), K, K)
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:  # noqa: ARG002 (copies all)

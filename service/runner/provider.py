@@ -54,12 +54,12 @@ class Provider:
             reason = str(error).splitlines()[0]
             raise StartRefused(f"{graph!s}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
 
-    def cache(self, slots: int, n_heads: int, head_dim: int, dtype: DTypeLike) -> Cache:
-        """Memory for slots where this provider's graphs can work on it."""
+    def cache(self, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Cache:
+        """Memory (slots, *heads, 0, width) where this provider's graphs can work on it."""
         if self.name == "cpu":
-            return HostCache(slots, n_heads, head_dim, dtype)
+            return HostCache(slots, heads, width, dtype)
         copier, reorderer = self.session(WRITE), self.session(REORDER)
-        return DeviceCache(slots, n_heads, head_dim, dtype, self.name, copier, reorderer)
+        return DeviceCache(slots, heads, width, dtype, self.name, copier, reorderer)
 
     def padded(self, size: int, limit: int) -> int:
         """What a dimension of a step is padded to: on CUDA a power of two, so that few shapes are ever seen."""

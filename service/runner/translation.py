@@ -3,8 +3,7 @@
 The step graph works on the caches in place: each is bound as input and as output at one address, so that a key is
 written into its row and nothing else moves.
 
-Legend: R rows, N sources, W rows of one source, B newcomers, S source, L cache length, H heads, D head_dim,
-k candidates.
+Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE
-from service.runner.caches import CacheGroup, power_of_two
+from service.runner.caches import Cache, CacheGroup, power_of_two
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
@@ -52,12 +51,13 @@ class TranslationRunner:
         self._slots = slots
         self._fewest_queries = fewest_queries
         self._pad = manifest.special_tokens.pad
-        self._n_heads, self._head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
         self._encoder, self._decoder_step = graphs.encoder, graphs.decoder_step
         n_layers = manifest.dimensions.n_decoder_layers
-        self._self_attention = CacheGroup(self._caches("decoder", n_layers), power_of_two)
-        self._cross_attention = CacheGroup(self._caches("encoder", n_layers), provider.source_bucket)
+        n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
+        self._self_attention = CacheGroup(self._caches("decoder", n_layers, (n_heads,), head_dim), power_of_two)
+        sources = self._caches("encoder", n_layers, (), n_heads * head_dim)
+        self._cross_attention = CacheGroup(sources, provider.source_bucket)
         self._source_lengths = np.ones(slots, np.int64)
         self._n_fitted = 0
         """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""
@@ -121,10 +121,9 @@ class TranslationRunner:
         self._source_lengths[target_place] = length
         self._n_fitted = 0
 
-    def _caches(self, attention: str, n_layers: int) -> dict[str, Any]:
+    def _caches(self, attention: str, n_layers: int, heads: tuple[int, ...], width: int) -> dict[str, Cache]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
-        cache = self._provider.cache
-        return {name: cache(self._slots, self._n_heads, self._head_dim, self._dtype) for name in names}
+        return {name: self._provider.cache(self._slots, heads, width, self._dtype) for name in names}
 
     def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
         if group.fit(needed, rows):
@@ -141,8 +140,9 @@ class TranslationRunner:
         if step.memory_version != self._memory_version:
             for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
                 for name, cache in group.caches.items():
-                    memory = (self._dtype, (n, self._n_heads, group.length, self._head_dim), cache.pointer)
-                    step.bind_cache(name, *memory, written=group is self._self_attention)
+                    step.bind_cache(
+                        name, self._dtype, cache.shape(n), cache.pointer, written=group is self._self_attention
+                    )
             step.memory_version = self._memory_version
         return step
 

@@ -24,14 +24,14 @@ from service.runner.provider import Provider
 SLOTS, H, D = 5, 3, 4
 
 
-def host_cache(dtype: DTypeLike) -> Cache:
-    return HostCache(SLOTS, H, D, dtype)
+def host_cache(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Cache:
+    return HostCache(SLOTS, heads, width, dtype)
 
 
-def device_cache(dtype: DTypeLike) -> Cache:
+def device_cache(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Cache:
     """The device's code, with main memory as the device."""
     cpu = Provider("cpu", 1)
-    return DeviceCache(SLOTS, H, D, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
+    return DeviceCache(SLOTS, heads, width, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
 
 
 @pytest.fixture(params=[host_cache, device_cache])
@@ -111,6 +111,19 @@ def test_copying_no_column_is_no_error(cache: Cache, dtype: DTypeLike) -> None:
     cache.write(0, OrtValue.ortvalue_from_numpy(values))
     cache.copy(np.array([3]), np.array([0]), 0)
     np.testing.assert_array_equal(content(cache, 8, dtype)[1:], values[1:])
+
+
+@pytest.mark.parametrize("make", [host_cache, device_cache])
+def test_heads_may_lie_side_by_side(make: Callable[..., Cache]) -> None:
+    cache = make(np.float32, heads=(), width=H * D)
+    cache.resize(4, rows=0)
+    values = block(2, 4, np.float32).reshape(2, 4, H * D)
+    cache.write(1, OrtValue.ortvalue_from_numpy(values))
+    cache.copy(np.array([1]), np.array([4]), 4)
+    cache.resize(8, rows=SLOTS)
+    assert cache.shape(SLOTS) == (SLOTS, 8, H * D)
+    found = content(cache, 8, np.float32).reshape(cache.shape(SLOTS))
+    np.testing.assert_array_equal(found[[1, 2, 4], :4], values[[0, 1, 0]])
 
 
 @pytest.mark.parametrize(

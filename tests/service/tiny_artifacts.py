@@ -148,8 +148,8 @@ class TinyTranslator:
         memory = graph.outputs("last_hidden_state", memory, TensorProto.FLOAT, ["B", "S", E])
         for i in range(N_LAYERS):
             for part in ("key", "value"):
-                keys = graph.heads(memory, f"{i}.cross.{part[0]}")
-                graph.outputs(f"present.{i}.encoder.{part}", keys, TensorProto.FLOAT, ["B", H, "S", D])
+                keys = graph.node("MatMul", memory, f"{i}.cross.{part[0]}")
+                graph.outputs(f"present.{i}.encoder.{part}", keys, TensorProto.FLOAT, ["B", "S", E])
         return graph.model()
 
     def decoder_step(self) -> onnx.ModelProto:
@@ -169,10 +169,11 @@ class TinyTranslator:
         y = graph.node("Add", graph.node("Gather", "embedding", "input_ids"), position)
         for i in range(N_LAYERS):
             past = {}
-            for attention, rows, length in (("decoder", "R", "L"), ("encoder", "N", "S")):
+            shapes: dict[str, list[Any]] = {"decoder": ["R", H, "L", D], "encoder": ["N", "S", E]}
+            for attention, shape in shapes.items():
                 for part in ("key", "value"):
                     name = f"past_key_values.{i}.{attention}.{part}"
-                    past[attention, part] = graph.inputs(name, TensorProto.FLOAT, [rows, H, length, D])
+                    past[attention, part] = graph.inputs(name, TensorProto.FLOAT, shape)
             key_and_value = []
             for part in ("key", "value"):
                 update = graph.heads(y, f"{i}.self.{part[0]}")
@@ -181,10 +182,11 @@ class TinyTranslator:
                 key_and_value.append(graph.outputs(name, written, TensorProto.FLOAT, ["R", H, "L", D]))
             key, value = key_and_value
             y = graph.node("Add", y, graph.attention(graph.heads(y, f"{i}.self.q"), key, value, n_valid))
-            by_row = graph.node("Squeeze", graph.heads(y, f"{i}.cross.q"), graph.constant(np.array([2])))
-            by_source = graph.node("Transpose", graph.node("Gather", by_row, "rows_of_sources"), perm=[0, 2, 1, 3])
+            by_row = graph.node("Squeeze", graph.node("MatMul", y, f"{i}.cross.q"), graph.constant(np.array([1])))
+            by_source = graph.node("Gather", by_row, "rows_of_sources")  # (N, W, E)
             memory = past["encoder", "key"], past["encoder", "value"]
-            context = graph.attention(by_source, *memory, "source_lengths")  # (N, W, E)
+            heads = {"q_num_heads": H, "kv_num_heads": H}
+            context = graph.node("Attention", by_source, *memory, "", "", "", "source_lengths", **heads)
             places = graph.node("Reshape", context, graph.constant(np.array([-1, 1, E])))
             y = graph.node("Add", y, graph.node("Gather", places, "places_of_rows"))
         logits = graph.node("Squeeze", graph.node("MatMul", y, "vocabulary"), graph.constant(np.array([1])))
@@ -371,7 +373,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 5,
+        "format_version": 6,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,
