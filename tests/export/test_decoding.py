@@ -60,11 +60,10 @@ def test_rubbish_in_the_padding_never_reaches_an_answer(artifact: MakeArtifact, 
     outputs = []
     for padding in (0, 299):
         ids, lengths = pad(SOURCES, padding)
-        *caches, states = encoder.run(None, {"input_ids": ids, "source_lengths": lengths})
-        outputs.append([*caches, states[:, None]])
+        outputs.append(encoder.run(None, {"input_ids": ids, "source_lengths": lengths}))
     for clean, rubbish in zip(*outputs, strict=True):
         for row, length in enumerate(lengths):
-            np.testing.assert_array_equal(rubbish[row, :, :length], clean[row, :, :length])
+            np.testing.assert_array_equal(rubbish[row, :length], clean[row, :length])
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
