@@ -21,6 +21,8 @@ from benchmarks.results import Record, command, save
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
 from service.runner.provider import usable_cores
 
+PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random"}
+"""Each is saved by itself, since one may have been measured on another machine."""
 KEY = ["model", "beam_size", "batch", "engine"]
 HOPELESS = 2.0
 """A candidate that takes so many times as long for half of the work as the best for all of it is given up."""
@@ -119,7 +121,7 @@ def measure(
         if model.name == SHIPPED:
             for record, engine_runs in zip(records, runs, strict=True):
                 record["bleu"] = bleu(tokenizer.decode_batch(engine_runs[0].targets), sentences)
-        save("decoder", KEY, records, quick)
+        save(PARTS[model.name], KEY, records, quick)
         for record in records:
             console.print(
                 f"{model.name} beam {beam_size} batch {batch}: {record['engine']} ({record['settings']}) "

@@ -39,10 +39,10 @@ def load(part: str, quick: bool) -> list[Record]:
     return records
 
 
-def machine(quick: bool) -> dict[str, str]:
-    """The machine of the records there are; empty where there are none."""
-    paths = sorted(workspace("results", "quick" if quick else "full").glob("*.json"))
-    described: dict[str, str] = json.loads(paths[-1].read_text())["machine"] if paths else {}
+def machine(part: str, quick: bool) -> dict[str, str]:
+    """The machine of a part's records; empty where there are none."""
+    path = _path(part, quick)
+    described: dict[str, str] = json.loads(path.read_text())["machine"] if path.exists() else {}
     return described
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS, tokens_per_s
 from benchmarks.plots import Lines, line_plot, save
 from benchmarks.report import fill, image, machine_table, markdown, measured, printed
-from benchmarks.results import Record, load
+from benchmarks.results import Record, load, machine
 from benchmarks.tables import Rows
 from benchmarks.workspace import ROOT, workspace
 
@@ -35,7 +35,11 @@ def write(quick: bool, console: Console) -> Path:
     path = workspace("quick") / "lecture.md" if quick else ROOT / "docs" / "lecture.md"
     quality, speed = load("lecture-quality", quick), load("lecture-speed", quick)
     budgets = {r["family"]: f"{r['steps']:,} steps, {r['tokens'] / 1e6:.1f} million padded tokens" for r in quality}
-    places = {"budget": budgets.get("translation", ""), "batch": f"{BATCH_TOKENS:,}", "machine": machine_table(quick)}
+    places = {
+        "budget": budgets.get("translation", ""),
+        "batch": f"{BATCH_TOKENS:,}",
+        "machine": machine_table(machine("lecture-quality", quick)),
+    }
     for family, scores in SCORES.items():
         records = [record for record in quality if record["family"] == family]
         rows = _rows(records, {r["system"]: r for r in speed if r["family"] == family}, scores)
