@@ -31,12 +31,14 @@ def main(
     test: Annotated[Path, typer.Argument(help="source<TAB>target or label<TAB>text lines, .tsv or .tsv.xz.")],
     threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
     limit: Annotated[int | None, typer.Option(help="Only the first rows of the test set.")] = None,
+    swap: Annotated[bool, typer.Option("--swap", help="The file has the target first.")] = False,
     label: Annotated[list[str] | None, typer.Option(help="A label's name in the file: --label neg=negative.")] = None,
 ) -> None:
     """Score an artifact on a test set: BLEU and chrF, or accuracy."""
     try:
         manifest = read_manifest(artifact)
         rows = list(read_tsv(test))[:limit]
+        rows = [Row(row.right, row.left) for row in rows] if swap else rows
         if manifest.task == "classification":
             rows = rename_labels(rows, dict(pair.split("=", 1) for pair in label or []), manifest.labels)
     except (FileNotFoundError, ValidationError, DataError) as error:

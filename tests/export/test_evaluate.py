@@ -22,16 +22,17 @@ TEXTS = [
 LABELS = ["bad", "good", "odd", "dull", "long"]
 
 
+@pytest.mark.parametrize("options", [[], ["--swap"]])
 def test_pytorchs_own_translations_score_a_hundred(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, options: list[str]
 ) -> None:
     texts = [text for text in TEXTS if len(text) < MAX_SOURCE_TOKENS]
     translations = [text for text, _ in translate(load_checkpoint(checkpoint("translation")), texts)]
     rows = [(s, t) for s, t in zip(texts, translations, strict=True) if t.strip() and "\t" not in t and "\n" not in t]
     test = tmp_path / "test.tsv.xz"
     with lzma.open(test, "wt", encoding="utf-8") as file:
-        file.writelines(f"{source}\t{target}\n" for source, target in rows)
-    result = CliRunner().invoke(app, [str(artifact("translation", "fp32")), str(test)])
+        file.writelines("\t".join(reversed(row) if options else row) + "\n" for row in rows)
+    result = CliRunner().invoke(app, [str(artifact("translation", "fp32")), str(test), *options])
     assert result.exit_code == 0, result.stderr
     assert "chrf 100.0 nrefs:1" in result.stdout
     assert f"translation fp32: {len(rows)} texts" in result.stdout
