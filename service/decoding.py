@@ -138,7 +138,7 @@ class BeamSearch:
         best_of_rows, log_probs_of_rows = best.tolist(), log_probs.tolist()
         for sequence, beam in zip(running, beams, strict=True):
             sequence.finished = beam.advance(best_of_rows, log_probs_of_rows, self._eos)
-        self._place()
+        self._place(beams)
         return R
 
     def move(self, source_place: int, target_place: int) -> None:
@@ -154,15 +154,15 @@ class BeamSearch:
     def _truncate(self, n_places: int) -> None:
         """Forget the sequences from place `n_places` on, which have left."""
         if n_places < len(self._beams):
+            self._place(self._beams[:n_places])
             del self._beams[n_places:]
-            self._place()
 
-    def _place(self) -> None:
-        """Give the live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
-        n = self._n_rows
+    def _place(self, beams: "list[Beam]") -> None:
+        """Give their live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
+        n = sum(len(beam.live) for beam in beams)
         free = [True] * n
         moving = []
-        for beam in self._beams:
+        for beam in beams:
             for i, (_, row, _) in enumerate(beam.live):
                 if row < n and free[row]:
                     free[row] = False
@@ -170,13 +170,12 @@ class BeamSearch:
                     moving.append((beam, i))
         if not moving:
             return
-        sources, targets = [], [row for row in range(n) if free[row]]
-        for (beam, i), row in zip(moving, targets, strict=True):
-            log_prob, parent, target = beam.live[i]
-            beam.live[i] = log_prob, row, target
-            sources.append(parent)
+        sources, targets = [beam.live[i][1] for beam, i in moving], [row for row in range(n) if free[row]]
         n_tokens = max(beam.length for beam, _ in moving)
         self._decoder.copy(np.array(sources), np.array(targets), n_tokens)
+        for (beam, i), row in zip(moving, targets, strict=True):  # not before: where the copy fails, nothing has moved
+            log_prob, _, target = beam.live[i]
+            beam.live[i] = log_prob, row, target
 
 
 class Beam:

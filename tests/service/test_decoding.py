@@ -182,6 +182,36 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(monkeypatch
         assert [sequence.output.best() for sequence in everybody] == [expected(sequence) for sequence in everybody]
 
 
+@pytest.mark.parametrize("first", [9, 12, 24, 30])
+def test_where_a_copy_fails_before_newcomers_are_read_those_that_run_still_get_their_answers(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hypotheses were given the rows of who had left, and kept them where the copy failed: a stranger's memory."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("told to fail")
+
+    rows = Rows(24)
+    beams = BeamSearch(rows, BOS, EOS)
+    staying, leaving, newcomer = (Sequence([i, EOS], Search(40, 4, n_best=4), slots=4) for i in (first, 7, 5))
+    beams.prefill(0, [staying, leaving])
+    beams.step([staying, leaving])
+    beams.step([staying, leaving])
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "copy", fail)
+        with pytest.raises(RuntimeError, match="told to fail"):
+            beams.prefill(1, [newcomer])
+    beams.prefill(1, [newcomer])
+    running = [staying, newcomer]
+    while running:
+        beams.step(running)
+        if running[0].finished and len(running) == 2:
+            beams.move(1, 0)
+        running = [sequence for sequence in running if not sequence.finished]
+    assert staying.output.best() == expected(staying)
+    assert newcomer.output.best() == expected(newcomer)
+
+
 class ScriptedRows:
     """Whatever the source: each script's next token, the first script's the most probable; one script for each row."""
 
