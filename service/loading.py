@@ -97,7 +97,7 @@ def _translator(
         workers = [Worker(name, partial(make_engine, name), slots, events) for name in names]
         for worker in workers:
             worker.wait_until_loaded()
-        pool = Pool(workers, settings.max_sequences)
+        pool = Pool(workers, settings.max_sequences, settings.max_waiting)
     return Translator(
         manifest,
         provider.name,

@@ -30,11 +30,19 @@ class Pool(Generic[Output]):
     Args:
         engines: at least one, all of the same model; in this process or in their own.
         max_sequences: of one request.
+        max_waiting: sequences that may wait in an engine before it refuses a request.
     """
 
-    def __init__(self, engines: SequenceOf[Engine[Output] | Worker[Output]], max_sequences: float = math.inf) -> None:
+    def __init__(
+        self,
+        engines: SequenceOf[Engine[Output] | Worker[Output]],
+        max_sequences: float = math.inf,
+        max_waiting: float = math.inf,
+    ) -> None:
         self.engines = engines
         self._max_sequences = max_sequences
+        # A sequence is a work of 1 or more, so that no engine with less than this refuses while the last one is spared.
+        self._plenty = min(PLENTY, max_waiting)
 
     def clock(self) -> float:
         """Monotonic seconds; deadlines are on this clock."""
@@ -104,7 +112,7 @@ class Pool(Generic[Output]):
     ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
         # While none is ready, any will say why.
         engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
-        if len(sequences) == 1 and min((engine.load for engine in engines[:-1]), default=PLENTY) < PLENTY:
+        if len(sequences) == 1 and min((engine.load for engine in engines[:-1]), default=math.inf) < self._plenty:
             engines = engines[:-1]
         loads = [engine.load for engine in engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in engines]

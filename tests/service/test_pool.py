@@ -15,11 +15,11 @@ pytestmark = pytest.mark.anyio
 class Bench:
     """A pool of engines that share a clock, and what drives each."""
 
-    def __init__(self, n_engines: int = 2, max_waiting: int = 100) -> None:
+    def __init__(self, n_engines: int = 2, max_waiting: int = 1000) -> None:
         first = Harness(max_waiting=max_waiting)
         others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
         self.harnesses = [first, *others]
-        self.pool: Pool[Tally] = Pool([harness.engine for harness in self.harnesses])
+        self.pool: Pool[Tally] = Pool([harness.engine for harness in self.harnesses], max_waiting=max_waiting)
 
     def run(self, *steps: int, tokens: int = 3) -> "asyncio.Task[object]":
         work = self.pool.run(sequences(*steps, tokens=tokens), self.pool.clock() + 60)
@@ -102,6 +102,19 @@ async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_th
         assert bench.loads == loads
     bench.release()
     await asyncio.gather(*tasks)
+
+
+async def test_no_request_of_one_is_refused_while_the_last_engine_has_nothing_to_do() -> None:
+    bench = Bench(max_waiting=3)
+    bench.pool.start()
+    assert bench.pool.wait_until_warm(PATIENCE_S)
+    bench.hold()
+    tasks = [bench.run(1) for _ in range(4)]
+    await asyncio.sleep(0)
+    assert bench.loads == [6, 6]
+    bench.release()
+    await asyncio.gather(*tasks)
+    bench.pool.stop(PATIENCE_S)
 
 
 async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
