@@ -47,7 +47,7 @@ class Shot:
 SHOTS = [
     Shot(
         name="playground-translate",
-        address=f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.2'})}",
+        address=f"translate?{urlencode({'source': 'en', 'target': 'fr', 'text': SENTENCES, 'attention': 'cross.1.2'})}",
         width=1280,
         height=None,
         scheme="light",
@@ -63,7 +63,7 @@ SHOTS = [
     ),
     Shot(
         name="playground-phone",
-        address=f"translate?{urlencode({'text': SENTENCES, 'attention': 'cross.1.mean'})}",
+        address=f"translate?{urlencode({'source': 'en', 'target': 'fr', 'text': SENTENCES, 'attention': 'cross.1.mean'})}",
         width=360,
         height=780,
         scheme="light",

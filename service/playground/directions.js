@@ -7,6 +7,9 @@
 
 const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
 
+const OF_PAGE = document.documentElement.lang;
+const OF_VISITOR = new Set(navigator.languages.map((tag) => tag.split("-")[0]));
+
 /** @param {string} code */
 export function nameOf(code) {
   try {
@@ -18,7 +21,8 @@ export function nameOf(code) {
 
 /**
  * One for each direction of each model, with the model's name where several could do it. First come those that have
- * their opposite, which whoever opens the page can swap.
+ * their opposite, which whoever opens the page can swap; of these such as read the page's language, and of these such
+ * as write one of the visitor's.
  *
  * @param {Model[]} models
  * @returns {Choice[]}
@@ -30,8 +34,9 @@ export function choices(models) {
     const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;
     return { ...choice, name: alike.length > 1 ? `${name} (${choice.model.name})` : name };
   });
-  const swappable = named.filter((choice) => opposite(named, choice));
-  return [...swappable, ...named.filter((choice) => !swappable.includes(choice))];
+  const rank = (/** @type {Choice} */ choice) =>
+    (opposite(named, choice) ? 0 : 4) + (choice.source === OF_PAGE ? 0 : 2) + (OF_VISITOR.has(choice.target) ? 0 : 1);
+  return named.sort((a, b) => rank(a) - rank(b));
 }
 
 /**

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 def state(view: str, **parts: str) -> str:
     """As the page keeps it in its address."""
-    return f"{view}?{urlencode(parts)}" if parts else view
+    languages = {"source": "en", "target": "fr"} if view == "translate" and "source" not in parts else {}
+    return f"{view}?{urlencode(languages | parts)}" if parts else view
 
 
 def part(page: Page, name: str) -> Locator:

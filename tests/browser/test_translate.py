@@ -17,7 +17,7 @@ LINES = "Two dogs play in the snow. Where is the station?\n\n  He is reading a b
 
 
 def test_the_translation_follows_the_text_as_it_is_written(visit: Visit, server: httpx.Client) -> None:
-    page = visit()
+    page = visit(state("translate"))
     editor(page).press_sequentially(TEXT)
     expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
     expect(part(page, "timing")).to_contain_text("decode")
@@ -37,7 +37,7 @@ def test_what_is_superseded_is_given_up(visit: Visit, server: httpx.Client) -> N
     def hold_first(route: Route) -> None:
         held.append(route) if not held else route.continue_()
 
-    page = visit(before=lambda page: page.route("**/translate", hold_first))
+    page = visit(state("translate"), before=lambda page: page.route("**/translate", hold_first))
     with page.expect_event("requestfailed") as failed:
         with page.expect_request("**/translate"):
             editor(page).fill("Two dogs")
@@ -47,7 +47,7 @@ def test_what_is_superseded_is_given_up(visit: Visit, server: httpx.Client) -> N
 
 
 def test_an_example_can_be_clicked(visit: Visit) -> None:
-    page = visit()
+    page = visit(state("translate"))
     part(page, "examples").get_by_role("button").first.click()
     settle(page)
     expect(editor(page)).to_be_focused()
@@ -100,7 +100,7 @@ def test_words_are_walked_by_keyboard_on_both_sides(visit: Visit, server: httpx.
 
 
 def test_the_words_lie_under_those_of_the_text_area(visit: Visit) -> None:
-    page = visit()
+    page = visit(state("translate"))
     for text in ("word " * 60, "one\ntwo\n", "a" * 300, "", "\N{DOG FACE} שלום\nword"):
         editor(page).fill(text)
         sizes = page.evaluate(
@@ -131,7 +131,7 @@ def test_the_words_are_those_of_the_text_area_after_every_change(visit: Visit) -
 
 
 def test_the_address_keeps_text_and_task(visit: Visit) -> None:
-    page = visit()
+    page = visit(state("translate"))
     editor(page).fill(TEXT)
     settle(page)
     page.reload()
@@ -161,6 +161,12 @@ def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
         page.get_by_role("button", name="Swap the languages").click()
     body = json.loads(asked.value.post_data or "")
     assert (body["text"], body["source"], body["target"], body["model"]) == (translation, "fr", "en", "back")
+
+
+@pytest.mark.parametrize(("locale", "first"), [("fr-CA", "English to French"), ("de-DE", "English to German")])
+def test_the_first_direction_is_from_the_pages_language_to_the_visitors(visit: Visit, locale: str, first: str) -> None:
+    page = visit(locale=locale)
+    expect(page.locator("#translate [data-part=direction] option:checked")).to_have_text(first)
 
 
 def test_a_translation_is_copied(visit: Visit) -> None:

@@ -58,31 +58,35 @@ def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[s
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "source", "target", "words"),
     [
-        ("Un homme monte à cheval sur la plage.", ["man", "horse", "beach"]),
-        ("Deux chiens jouent dans la neige.", ["two", "dogs", "snow"]),
-        ("Marie a rencontré Zoltan Grzegorz en 1987.", ["mary", "met", "zoltan", "grzegorz", "1987"]),
+        ("Un homme monte à cheval sur la plage.", "fr", "en", ["man", "horse", "beach"]),
+        ("Deux chiens jouent dans la neige.", "fr", "en", ["two", "dogs", "snow"]),
+        ("Marie a rencontré Zoltan Grzegorz en 1987.", "fr", "en", ["mary", "met", "zoltan", "grzegorz", "1987"]),
+        ("Two dogs play in the snow.", "en", "de", ["zwei", "hunde", "schnee"]),
+        ("Zwei Hunde spielen im Schnee.", "de", "en", ["two", "dogs", "snow"]),
+        ("Wo ist der Bahnhof?", "de", "en", ["where", "station"]),
     ],
 )
-def test_the_other_direction(server: httpx.Client, text: str, words: list[str]) -> None:
-    answer = server.post("/translate", json={"text": text, "target": "en"}).raise_for_status().json()
+def test_the_other_directions(server: httpx.Client, text: str, source: str, target: str, words: list[str]) -> None:
+    body = {"text": text, "source": source, "target": target}
+    answer = server.post("/translate", json=body).raise_for_status().json()
     found = re.findall(r"\w+", answer["translations"][0]["text"].lower())
     assert [word for word in words if word not in found] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "target", "words"),
+    ("text", "model", "words"),
     [
-        ("WHERE IS THE STATION? It is there.", "fr", ["OÙ", "GARE"]),
-        ("LES ENFANTS JOUENT DANS LE JARDIN.", "en", ["CHILDREN", "GARDEN"]),
-        ("HELLO {name}, YOU HAVE %d NEW MESSAGES.", "fr", ["name", "d", "MESSAGES"]),
+        ("WHERE IS THE STATION? It is there.", "translate-en-fr", ["OÙ", "GARE"]),
+        ("LES ENFANTS JOUENT DANS LE JARDIN.", "translate-fr-en", ["CHILDREN", "GARDEN"]),
+        ("HELLO {name}, YOU HAVE %d NEW MESSAGES.", "translate-en-fr", ["name", "d", "MESSAGES"]),
     ],
 )
 def test_a_sentence_in_capitals_is_one_in_the_other_language(
-    server: httpx.Client, text: str, target: str, words: list[str]
+    server: httpx.Client, text: str, model: str, words: list[str]
 ) -> None:
-    asked = {"text": text, "target": target, "alignment": True}
+    asked = {"text": text, "model": model, "alignment": True}
     [translation] = server.post("/translate", json=asked).raise_for_status().json()["translations"]
     assert [word for word in words if word not in re.findall(r"\w+", translation["text"])] == []
     for side, whole in (("source", text), ("target", translation["text"])):
