@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 PATIENCE_S = 60
 
+LANGUAGES = {"source": "en", "target": "fr"}
 SENTENCES = "A little girl in a red dress is feeding the ducks by the lake. Where is her mother?"
 REVIEW = "The story is weak, but the music is beautiful and I loved the ending."
 
@@ -47,7 +48,7 @@ class Shot:
 SHOTS = [
     Shot(
         name="playground-translate",
-        address=f"translate?{urlencode({'source': 'en', 'target': 'fr', 'text': SENTENCES, 'attention': 'cross.1.2'})}",
+        address=f"translate?{urlencode(LANGUAGES | {'text': SENTENCES, 'attention': 'cross.1.2'})}",
         width=1280,
         height=None,
         scheme="light",
@@ -63,7 +64,7 @@ SHOTS = [
     ),
     Shot(
         name="playground-phone",
-        address=f"translate?{urlencode({'source': 'en', 'target': 'fr', 'text': SENTENCES, 'attention': 'cross.1.mean'})}",
+        address=f"translate?{urlencode(LANGUAGES | {'text': SENTENCES, 'attention': 'cross.1.mean'})}",
         width=360,
         height=780,
         scheme="light",

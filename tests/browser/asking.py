@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def state(view: str, **parts: str) -> str:
-    """As the page keeps it in its address."""
-    languages = {"source": "en", "target": "fr"} if view == "translate" and "source" not in parts else {}
-    return f"{view}?{urlencode(languages | parts)}" if parts else view
+    """As the page keeps it in its address; translations are from English to French."""
+    languages = {"source": "en", "target": "fr"} if view == "translate" else {}
+    return f"{view}?{urlencode(languages | parts)}"
 
 
 def part(page: Page, name: str) -> Locator:
