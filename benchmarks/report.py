@@ -1,6 +1,5 @@
 """The results as tables: on the terminal, and in docs/benchmarks.md with plots beside it."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import tables
+from benchmarks.page import fill, image, markdown, measured, written
 from benchmarks.plots import draw_growth
 from benchmarks.results import Record, load, machine
 from benchmarks.workspace import ROOT, workspace
@@ -47,52 +47,6 @@ def write(quick: bool, console: Console) -> Path:
         places["growth"] = measured("\n".join(map(image, plots)), growth, machine("growth", quick))
     fill(TEMPLATE, places, path)
     return path
-
-
-def written(template: Path, path: Path) -> dict[str, str]:
-    """What a page has in each {{place}} of its template; nothing where it is of another template, or not there."""
-    if not path.exists():
-        return {}
-    text = re.escape(template.read_text(encoding="utf-8"))
-    pattern = re.sub(r"\\{\\{(\w+)\\}\\}", r"(?P<\1>.*?)", text)
-    found = re.fullmatch(pattern, path.read_text(encoding="utf-8"), re.DOTALL)
-    return found.groupdict() if found else {}
-
-
-def fill(template: Path, places: dict[str, str], path: Path) -> None:
-    """Write a page: the template with what belongs into each {{place}}."""
-    page = template.read_text(encoding="utf-8")
-    for place, content in places.items():
-        page = page.replace(f"{{{{{place}}}}}", content)
-    path.write_text(page, encoding="utf-8")
-
-
-def machine_table(described: dict[str, str]) -> str:
-    """A machine, as `describe_machine` tells of it."""
-    return markdown([["", ""], *([name, value] for name, value in described.items())])
-
-
-def image(plot: Path) -> str:
-    """A plot in a folder beside the page."""
-    return f"![{plot.stem.replace('-', ' ')}]({plot.parent.name}/{plot.name})"
-
-
-def measured(content: str, records: list[Record], machine: dict[str, str] | None = None) -> str:
-    """The content, with when, at which commit and how it was measured, and on which machine."""
-    if not records:
-        return "Not measured yet."
-    dates = sorted({record["date"] for record in records})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    commits = ", ".join(sorted({record["commit"] for record in records}))
-    commands = ", ".join(sorted({f"`{record['command']}`" for record in records}))
-    where = f" on {'; '.join(f'{name} {value}' for name, value in machine.items())}" if machine else ""
-    return f"{content}\n\nMeasured {when} at {commits} by {commands}{where}."
-
-
-def markdown(rows: tables.Rows) -> str:
-    """A table, its first row the header."""
-    header, *cells = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *cells])
 
 
 def printed(title: str, rows: tables.Rows) -> Table:

@@ -1,7 +1,9 @@
 from pathlib import Path
 
-from benchmarks.report import TEMPLATE, fill, measured, written
+from benchmarks.page import fill, measured, written
 from benchmarks.workspace import ROOT
+
+TEMPLATE = ROOT / "benchmarks" / "report.md"
 
 
 def test_a_page_tells_what_was_put_into_each_place_of_its_template(tmp_path: Path) -> None:
