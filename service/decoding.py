@@ -89,8 +89,8 @@ Live = tuple[float, int, Target]
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
-    What follows a step is plain Python over few short lists: numpy would take three times as long, since each of its
-    calls on arrays of this size costs as much as a hypothesis does here.
+    What follows a step is plain Python over few short lists: numpy would take up to three times as long, since each of
+    its calls on arrays of this size costs as much as a hypothesis does here.
 
     Args:
         rows: enough for all that run at once; a sequence needs as many as its beam is wide.
