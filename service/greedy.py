@@ -5,7 +5,7 @@ It is beam search with a beam of one, for less: nothing is selected, and no row 
 
 import numpy as np
 
-from service.decoding import DecoderRows, Hypothesis, Search, is_looked_at, is_runaway, reason_of
+from service.decoding import DecoderRows, Hypothesis, Search, is_runaway, reason_of, repetition_check_due
 from service.scheduler import Sequence
 
 
@@ -70,7 +70,7 @@ class GreedySearch:
     def _append(self, sequence: Sequence[Search], target: list[int], token: int, log_prob: float) -> None:
         target.append(token)
         length, limit = len(target) - 1, sequence.output.max_target_tokens
-        runaway = is_looked_at(length) and is_runaway(target[1:], len(sequence.source_ids))
+        runaway = repetition_check_due(length) and is_runaway(target[1:], len(sequence.source_ids))
         if token == self._eos or length == limit or runaway:
             reason = reason_of(target[1:], self._eos, limit)
             sequence.output.finished.append(Hypothesis(target[1:], log_prob, reason))
