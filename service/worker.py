@@ -30,6 +30,9 @@ Output = TypeVar("Output")
 SILENCE_S = 5.0
 """A worker that has not reported for this long is not ready."""
 
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Before a process is replaced that has not served; each pause is twice the one before."""
+
 STARTING = Report(False, "starting", 0, 0, [])
 
 
@@ -53,8 +56,8 @@ class _Request(Generic[Output]):
 class Worker(Generic[Output]):
     """Stands for an engine that runs in another process, with the same methods, for one event loop.
 
-    Every accepted request is answered exactly once, also where the process dies. One that has died once it was warm is
-    replaced; one that never was would only die again.
+    Every accepted request is answered exactly once, also where the process dies. One that has died is replaced: at once
+    where it has served, and else after a pause, which grows while processes die before they are warm.
 
     Args:
         name: of the model and the worker, for messages.
@@ -168,27 +171,25 @@ class Worker(Generic[Output]):
 
     async def _supervise(self) -> None:
         """Listen to the process, and to those that take its place."""
+        pause_s = FIRST_PAUSE_S
         while True:
             try:
                 await self._listen()
             except Exception:  # nobody may be left waiting for the answers that were to come
                 logger.exception("%s: a message of the worker process cannot be read", self.name)
             self._ended = True
-            was_warm = self.warm.is_set()
+            if self.warm.is_set():
+                pause_s = 0.0
             self.warm.clear()
             self._report = STARTING
             self._fail_all(Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=5))
             if self._draining:
                 return
             logger.critical("%s: the worker process has ended", self.name)
-            if not was_warm:
-                return
-            try:
-                await self._replace()
-            except (StartRefused, OSError) as error:
-                logger.critical("%s: the worker process cannot be replaced: %s", self.name, error)
-                return
-            self._ended = False
+            while self._ended:
+                await asyncio.sleep(pause_s)
+                pause_s = min(max(FIRST_PAUSE_S, 2 * pause_s), LONGEST_PAUSE_S)
+                await self._try_to_replace()
 
     async def _listen(self) -> None:
         async for kind, *content in self._process.messages():
@@ -197,10 +198,15 @@ class Worker(Generic[Output]):
             else:
                 self._take_answer(*content)
 
-    async def _replace(self) -> None:
+    async def _try_to_replace(self) -> None:
         await asyncio.to_thread(self._process.end)
-        self._process = _Process(self.name, self._make_engine)
-        await asyncio.to_thread(self._process.wait_until_loaded)
+        try:
+            self._process = _Process(self.name, self._make_engine)
+            await asyncio.to_thread(self._process.wait_until_loaded)
+        except (StartRefused, OSError) as error:
+            logger.critical("%s: the worker process cannot be replaced now: %s", self.name, error)
+        else:
+            self._ended = False
 
     def _take_report(self, report: Report) -> None:
         self._report, self._reported_at = report, time.monotonic()

@@ -7,6 +7,7 @@ Legend: R slots, H heads, L cache length, D width, B rows of a block, K length o
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,25 +30,40 @@ def quarter_power_of_two(length: int) -> int:
     return -(-length // step) * step
 
 
-class CacheGroup:
-    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name.
+@dataclass(frozen=True)
+class Lengths:
+    """The lengths that caches are given.
 
-    Args:
-        bucket: the length to give to caches that need one.
+    Attributes:
+        bucket: from the length that is needed.
+        spare: memory is given back when it has become so many times what would do.
     """
 
-    def __init__(self, caches: dict[str, "Cache"], bucket: Callable[[int], int]) -> None:
+    bucket: Callable[[int], int]
+    spare: float
+
+
+FEW_LENGTHS = Lengths(power_of_two, spare=3)
+"""For attention that reads what is valid alone, and for devices, where new lengths cost more than padding."""
+LITTLE_PADDING = Lengths(quarter_power_of_two, spare=1.5)
+"""For attention that reads padding too. A few percent of all decoding went into what one long source had left."""
+
+
+class CacheGroup:
+    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name."""
+
+    def __init__(self, caches: dict[str, "Cache"], lengths: Lengths) -> None:
         self.caches = caches
         self.length = 0
-        self._bucket = bucket
+        self._lengths = lengths
 
     def fit(self, needed: int, rows: int) -> bool:
         """Give the first `rows` rows, which are in use, `needed` columns; True if memory has moved.
 
-        Memory that was needed once is given back when no row is in use, or when a third of it would do.
+        Memory that was needed once is given back when no row is in use, or when much less would do.
         """
-        length = self._bucket(needed)
-        if length == self.length or (length < self.length < 3 * length and rows > 0):
+        length = self._lengths.bucket(needed)
+        if length == self.length or (length < self.length < self._lengths.spare * length and rows > 0):
             return False
         self.length = 0  # until all are resized, whichever raises
         for cache in self.caches.values():

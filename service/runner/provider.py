@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,7 @@ import onnxruntime
 from numpy.typing import DTypeLike
 
 from service.errors import ProviderUnavailable, StartRefused
-from service.runner.caches import Cache, DeviceCache, HostCache, power_of_two, quarter_power_of_two
+from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Cache, DeviceCache, HostCache, Lengths
 from service.runner.copy_graphs import REORDER, WRITE
 
 FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
@@ -66,9 +65,9 @@ class Provider:
         return size if self.name == "cpu" else min(limit, 1 << (size - 1).bit_length())
 
     @property
-    def source_bucket(self) -> Callable[[int], int]:
+    def source_lengths(self) -> Lengths:
         """What the length of sources is padded to. Self-attention reads what is valid, cross-attention also padding."""
-        return quarter_power_of_two if self.name == "cpu" else power_of_two
+        return LITTLE_PADDING if self.name == "cpu" else FEW_LENGTHS
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = onnxruntime.SessionOptions()

@@ -14,7 +14,7 @@ from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE
-from service.runner.caches import Cache, CacheGroup, power_of_two
+from service.runner.caches import FEW_LENGTHS, Cache, CacheGroup
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
@@ -55,9 +55,9 @@ class TranslationRunner:
         self._encoder, self._decoder_step = graphs.encoder, graphs.decoder_step
         n_layers = manifest.dimensions.n_decoder_layers
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
-        self._self_attention = CacheGroup(self._caches("decoder", n_layers, (n_heads,), head_dim), power_of_two)
+        self._self_attention = CacheGroup(self._caches("decoder", n_layers, (n_heads,), head_dim), FEW_LENGTHS)
         sources = self._caches("encoder", n_layers, (), n_heads * head_dim)
-        self._cross_attention = CacheGroup(sources, provider.source_bucket)
+        self._cross_attention = CacheGroup(sources, provider.source_lengths)
         self._source_lengths = np.ones(slots, np.int64)
         self._n_fitted = 0
         """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""

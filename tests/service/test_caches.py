@@ -10,11 +10,14 @@ from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
 from service.runner.caches import (
+    FEW_LENGTHS,
+    LITTLE_PADDING,
     SHORTEST,
     Cache,
     CacheGroup,
     DeviceCache,
     HostCache,
+    Lengths,
     power_of_two,
     quarter_power_of_two,
 )
@@ -127,19 +130,19 @@ def test_heads_may_lie_side_by_side(make: Callable[..., Cache]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bucket", "lengths"),
+    ("lengths", "expected"),
     [
-        (power_of_two, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
-        (quarter_power_of_two, [8, 32, 48, 128, 128, 128, 32, 128, 32]),
+        (FEW_LENGTHS, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
+        (LITTLE_PADDING, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
     ],
 )
-def test_a_group_grows_by_its_buckets_and_gives_memory_back(bucket: Callable[[int], int], lengths: list[int]) -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, bucket)
+def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, expected: list[int]) -> None:
+    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, lengths)
     found = []
     for needed, rows in [(1, 0), (32, 2), (33, 2), (100, 2), (65, 2), (64, 2), (32, 2), (120, 2), (31, 0)]:
         group.fit(needed, rows)
         found.append(group.length)
-    assert found == lengths
+    assert found == expected
 
 
 @pytest.mark.parametrize(("bucket", "padding"), [(power_of_two, 2.0), (quarter_power_of_two, 1.5)])
@@ -150,7 +153,7 @@ def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], i
 
 
 def test_a_group_says_when_its_memory_has_moved() -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, power_of_two)
+    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, FEW_LENGTHS)
     assert [group.fit(needed, 1) for needed in (1, 32, 33, 60)] == [True, False, True, False]
 
 

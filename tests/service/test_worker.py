@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from unittest.mock import Mock
 
 import pytest
@@ -19,7 +19,7 @@ from service import worker as module
 from service.artifact import Artifact
 from service.decoding import Search
 from service.engine import Answer, Engine
-from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused, Unavailable
+from service.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, StartRefused, Unavailable
 from service.loading import translation_engine
 from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.pool import Pool
@@ -188,7 +188,12 @@ async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     await asyncio.to_thread(worker.stop, timeout_s=0)
 
 
-async def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_artifact: Artifact) -> None:
+async def test_a_process_that_dies_before_it_is_warm_is_replaced_again_and_again(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Mock(side_effect=module._Process)
+    monkeypatch.setattr(module, "_Process", processes)
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
     worker = Worker(
         "fragile",
         partial(fragile_engine, translator_artifact, "its warm-up"),
@@ -197,13 +202,14 @@ async def test_a_process_that_dies_before_it_is_warm_is_not_replaced(translator_
     )
     worker.wait_until_loaded()
     worker.start()
-    async with asyncio.timeout(PATIENCE_S):
-        while worker.unready_reason() == "starting":
+    async with asyncio.timeout(RESTART_PATIENCE_S):
+        while processes.call_count < 3:
             await asyncio.sleep(0.01)
-    assert worker.unready_reason() == "the worker process has ended"
-    with pytest.raises(Broken):
-        worker.submit([sequence(5)], soon())
+            assert worker.unready_reason() in ("starting", "the worker process has ended")
+            with pytest.raises((Starting, Broken)):
+                worker.submit([sequence(5)], soon())
     await asyncio.to_thread(worker.stop, timeout_s=0)
+    assert not worker._process.child.is_alive()
 
 
 def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
@@ -304,14 +310,26 @@ def test_a_worker_ends_also_where_its_event_loop_has_ended_before(translator_art
     assert not worker._process.child.is_alive()
 
 
-async def test_a_process_that_cannot_be_replaced_is_told_in_the_log(
+async def test_where_a_process_cannot_be_replaced_it_is_told_in_the_log_and_tried_again(
     worker: Worker[Search], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "_Process", Mock(side_effect=OSError("too many open files")))
+    failures: list[Exception] = [OSError("too many open files"), StartRefused("no model there")]
+    make_process = module._Process
+
+    def make_or_fail(name: str, make_engine: MakeEngine[Search]) -> Any:
+        if failures:
+            raise failures.pop(0)
+        return make_process(name, make_engine)
+
+    monkeypatch.setattr(module, "_Process", make_or_fail)
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
     os.kill(process_id(worker), signal.SIGKILL)
-    await asyncio.wait([worker._supervision], timeout=PATIENCE_S)
-    assert "tiny: the worker process cannot be replaced: too many open files" in caplog.messages
-    assert worker.unready_reason() == "the worker process has ended"
+    async with asyncio.timeout(RESTART_PATIENCE_S):
+        while failures or worker.unready_reason() is not None:
+            await asyncio.sleep(0.01)
+    assert "tiny: the worker process cannot be replaced now: too many open files" in caplog.messages
+    assert "tiny: the worker process cannot be replaced now: no model there" in caplog.messages
+    assert (await answered(worker.submit([sequence(5, 6)], soon()))).outputs[0].finished
 
 
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
