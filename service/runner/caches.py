@@ -46,7 +46,7 @@ class Lengths:
 FEW_LENGTHS = Lengths(power_of_two, spare=3)
 """For attention that reads what is valid alone, and for devices, where new lengths cost more than padding."""
 LITTLE_PADDING = Lengths(quarter_power_of_two, spare=1.5)
-"""For attention that reads padding too. A few percent of all decoding went into what one long source had left."""
+"""For attention that reads padding too. One to three percent of decoding went into what one long source had left."""
 
 
 class CacheGroup:
