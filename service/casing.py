@@ -5,17 +5,37 @@ Every character stays one character, so that places in one text are places in th
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from service.markup.placeholders import edited
 from service.sentences import Span
 
 _WORD = re.compile(r"[^\W\d_]+")
+_EMPHASIS = re.compile(r"\b[A-ZÀ-ÖØ-Þ]{2,}(?: [A-ZÀ-ÖØ-Þ]{2,})*\b")
 _CAPITAL_ALWAYS = {"en": re.compile(r"\bi\b")}
 """Words that a language writes with a capital wherever they stand."""
+_ACRONYMS = frozenset(("AIDS", "AM", "CAT", "GEZ", "ICE", "IT", "LED", "PM", "SAP", "UN", "US", "WHO"))
+"""Which in small letters are words too."""
+
+CountTokens = Callable[[str], int]
+"""How many a model's tokenizer makes of a word."""
 
 
-def in_small_letters(text: str, sentences: Iterable[Span], language: str, stand_ins: Sequence[Span] = ()) -> str:
+def usual_spelling(word: str, count_tokens: CountTokens) -> str | None:
+    """How a word in capitals is usually written, if that is known: as one token, where its capitals are several."""
+    if len(word) < 2 or word in _ACRONYMS or count_tokens(word) <= min(2, len(word) - 1):
+        return None
+    forms = (word.lower(), word.capitalize())
+    return next((form for form in forms if len(form) == len(word) and count_tokens(form) == 1), None)
+
+
+def in_small_letters(
+    text: str,
+    sentences: Iterable[Span],
+    language: str,
+    stand_ins: Sequence[Span],
+    count_tokens: CountTokens,
+) -> str:
     """The text, as long as before, with its sentences in capitals written as others are.
 
     A sentence is in capitals if it has no small letter and at least two words, one of them of three letters: others
@@ -29,11 +49,31 @@ def in_small_letters(text: str, sentences: Iterable[Span], language: str, stand_
     pieces, position = [], 0
     for span in sentences:
         words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
-        if span.of(shouted).isupper() and _is_prose(words):
+        usual = [usual_spelling(word, count_tokens) for word in words]
+        if span.of(shouted).isupper() and words and (_is_prose(words) or all(usual)):
             pieces += [shouted[position : span.start], _sentence_case(span.of(shouted), language)]
             position = span.end
     small = "".join([*pieces, shouted[position:]])
     return edited(small, [(span, span.of(text)) for span in stand_ins])[0]
+
+
+def without_emphasis(text: str, sentences: Iterable[Span], stand_ins: Sequence[Span], count_tokens: CountTokens) -> str:
+    """The text, as long as before, with words in capitals among others, "DO NOT", as they are usually written.
+
+    A model reads a word in capitals letter by letter, and the sentence without it.
+    """
+    others, firsts = {span.start for span in stand_ins}, {span.start for span in sentences}
+    pieces, position = [], 0
+    for run in _EMPHASIS.finditer(text):
+        words = [word for word in _WORD.finditer(text, *run.span()) if word.start() not in others]
+        usual = [usual_spelling(word.group(), count_tokens) for word in words]
+        if not any(small and len(small) >= 3 for small in usual):  # rather an acronym
+            continue
+        for word, small in zip(words, usual, strict=True):
+            if small:
+                pieces += [text[position : word.start()], small.capitalize() if word.start() in firsts else small]
+                position = word.end()
+    return "".join([*pieces, text[position:]])
 
 
 def in_capitals(text: str) -> str:

@@ -1,7 +1,7 @@
 """Texts as sentences and back: every character of white space between them is the user's own.
 
-A line break always ends a sentence, because a translation of one sentence has no lines. Offsets count characters
-(Unicode code points).
+A line break always ends a sentence, because a translation of one sentence has no lines; so does the end of a column.
+What marks an entry of a list stays outside. Offsets count characters (Unicode code points).
 """
 
 import re
@@ -10,11 +10,20 @@ from dataclasses import dataclass
 
 import sentencex
 
+from service.abbreviations import rejoined
+
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 """Languages that write no space between sentences."""
 
+
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
+
+CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))")
+"""Where one column ends and the next begins: at a tab, and before a line between spaces."""
+
+MARK = re.compile(r"\s*(?:(?:[-–—*+•·‣◦▪>|]+|#{1,6}|\d{1,3}\)|[A-Za-z]\))(?:\s+|$))+")  # noqa: RUF001
+"""What stands before an entry of a list, a heading or a quoted line."""
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: between a capital letter and a full stop the library panics at it."""
@@ -43,9 +52,13 @@ def sentence_spans(text: str, language: str) -> list[Span]:
     """The sentences of a text in order, without the white space around them."""
     spans, start = [], 0
     for line in text.splitlines(keepends=True):
-        for length in _lengths(line, language):
-            spans.append(stripped(text, Span(start, start + length)))
-            start += length
+        for cell in CELLS.split(line):
+            mark = MARK.match(cell)
+            skipped = mark.end() if mark else 0
+            start += skipped
+            for length in _lengths(cell[skipped:], language):
+                spans.append(stripped(text, Span(start, start + length)))
+                start += length
     return [span for span in spans if span is not None]
 
 
@@ -54,7 +67,7 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     line, start = WIDE_SPACE.sub(" ", line), 0
     while start < len(line):
         window = line[start : start + WINDOW]
-        lengths = [len(sentence) for sentence in sentencex.segment(language, window)]
+        lengths = rejoined(sentencex.segment(language, window), language)
         if start + WINDOW < len(line):
             lengths.pop()  # it may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]

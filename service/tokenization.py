@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +14,9 @@ from service.sentences import Span, halves
 from service.tokens import Token, located, piece_of
 
 Result = TypeVar("Result")
+
+WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
+"""What models may write of texts that were read in the wrong encoding before they were trained on them."""
 
 SHORT = 500
 """Characters that take as long to split and tokenize as handing them to a thread and back takes: 65 us."""
@@ -32,10 +36,15 @@ class Tokenizer:
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
         self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
         """UTF-8 of each token, or the name of a special one."""
+        self.count_tokens = lru_cache(maxsize=10_000)(self._count_tokens)
+        """How many a word is."""
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+    def _count_tokens(self, word: str) -> int:
+        return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
 
     def encode_spans(self, text: str, spans: list[Span], limit: int) -> list[tuple[Span, list[int]]]:
         """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
@@ -55,7 +64,8 @@ class Tokenizer:
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         """Text of each sequence, without special tokens."""
-        return self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+        texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+        return [text.translate(WINDOWS_1252) for text in texts]
 
     def located(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it comes from, or that it is decoded to."""

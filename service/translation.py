@@ -5,12 +5,13 @@ from typing import Literal
 
 from service.artifact import Direction, Manifest
 from service.attention import Seen, Selection, refuse_beyond
-from service.casing import in_small_letters
+from service.casing import in_small_letters, without_emphasis
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
 from service.markup.document import parse
 from service.markup.placeholders import Protected, protect
+from service.markup.respelling import OTHER_SPACE
 from service.pool import Pool
 from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
@@ -126,15 +127,17 @@ class Translator:
         whole = stripped(text, Span(0, len(text)))
         spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
         stand_ins = [one.place for one in protected.placeholders]
-        read = in_small_letters(text, spans, direction.source, stand_ins)
+        count_tokens = self.tokenizer.count_tokens
+        small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
+        read = OTHER_SPACE.sub(" ", without_emphasis(small, spans, stand_ins, count_tokens))
         pieces = [
             Piece(
                 span,
                 Sequence(source_ids, options.search(), slots=options.beam_size),
-                capitals=span.of(read) != span.of(text),
+                capitals=span.of(small) != span.of(text),
             )
             for span, source_ids in self.tokenizer.encode_spans(read, spans if protected.translatable else [], limit)
-            if source_ids != [self.manifest.special_tokens.eos]  # nothing to translate: the text keeps it as it is
+            if any(map(str.isalpha, span.of(read)))  # numbers and marks alone are the same in every language
         ]
         return Passage(protected, pieces)
 

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Literal
 
+from service.markup.respelling import respellings
 from service.markup.words import overlapping
 from service.sentences import Span
 
-Kind = Literal["person", "place", "number"]
+Kind = Literal["person", "place", "number", "year"]
 
 STAND_INS: dict[Kind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "Daniel", "Martin", "Victor", "Nina", "Sophie", "David", "Laura", "Simon", "Julia"),
     "place": ("Toronto", "Madrid", "Tokyo", "Google", "Boston", "Berlin", "Dallas", "Kyoto", "Chicago", "Lima"),
+    "year": ("1985", "1978", "1963", "2013", "1974", "1957", "1948", "2017", "1952", "1936"),
     "number": ("48", "53", "76", "86", "58", "45", "25", "82", "43"),
 }
 """Words that models copy, by what they stand for, the best first."""
@@ -29,6 +31,14 @@ _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
 _LETTER = r"[^\W\u0590-\U0010ffff]"
 """A letter or digit of a script that puts spaces between words."""
+_DIGITS = r"""
+    (?<![\w.,:/+-])
+    (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
+      | (?:\+\d{1,3}|0\d{1,4})(?:[ \u00a0]\d{2,8}){2,6}         # telephone numbers
+      | \d{5,}
+      | (?=\d*(?P<digit>\d)(?P=digit))[12]\d{3}                 # years like 1990, of which models lose a digit
+      | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
+    )(?![\w/-]|[.,:]\d)"""
 _PLACEHOLDER = re.compile(
     rf"""
       (?:(?<![A-Za-z0-9])(?:https?|ftp)://|\bwww\.){_BODY}+{_END}
@@ -37,12 +47,14 @@ _PLACEHOLDER = re.compile(
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
+    | (?<!\w)(?P<ticks>`{{1,3}})[^`\n]+(?P=ticks)(?!\w)
+    | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
 _NUMBER = re.compile(
-    rf"%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"\d{{5,}}$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
@@ -111,19 +123,30 @@ def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
     taken = [span for span, _ in replaced]
     replaced += [(span, "") for span in _symbols(text) if len(set(overlapping(taken, span))) == 1]
     replaced.sort(key=lambda item: item[0].pair)
-    protected, edits = edited(text, replaced)
-    placeholders = (
-        Placeholder(span if word else _symbol_in(text, span), word, place)
-        for (span, word), place in zip(replaced, edits.new, strict=True)
+    taken = [span for span, _ in replaced]
+    respelled = [item for item in respellings(text) if len(set(overlapping(taken, item[0]))) == 1]
+    shown = [(span, word or " " * _is_between_words(text, span)) for span, word in replaced]
+    protected, edits = edited(text, sorted(shown + respelled, key=lambda item: item[0].pair))
+    places = dict(zip(edits.old, edits.new, strict=True))
+    placeholders = tuple(
+        Placeholder(span if word else _symbol_in(text, span), word, places[span]) for span, word in replaced
     )
-    return Protected(text, protected, tuple(placeholders), edits)
+    return Protected(text, protected, placeholders, edits)
 
 
 def _symbols(text: str) -> Iterator[Span]:
-    """Emoji and the like, each run with the space before it, or after it at the start of a line."""
+    """Emoji and the like, each run with the space before it, or after it at the start of a line.
+
+    The space before it stays where it is the only one between two words.
+    """
     for match in _SYMBOLS.finditer(text):
         start, end = match.span()
+        start += text[start] == " " and text[end : end + 1].isalnum()
         yield Span(start, end + (starts_line(text, start) and text[end : end + 1] == " "))
+
+
+def _is_between_words(text: str, span: Span) -> bool:
+    return text[max(0, span.start - 1) : span.start].isalnum() and text[span.end : span.end + 1].isalnum()
 
 
 def starts_line(text: str, position: int) -> bool:
@@ -179,6 +202,8 @@ def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
 
 
 def _kind(placeholder: str) -> Kind:
+    if placeholder.isdigit() and len(placeholder) == 4:
+        return "year"
     return "number" if _NUMBER.match(placeholder) else "person" if _PERSON.match(placeholder) else "place"
 
 

@@ -81,12 +81,26 @@ class _Projection:
         if self._is_all_of(span, within):
             return into
         i = bisect_right(self._copies, span.start, key=lambda copy: copy[0].start) - 1
-        if i < 0:
+        pair = self._copies[i] if i >= 0 and span.end <= self._copies[i][0].end else self._same_word(span, into)
+        if pair is None:
             return None
-        copied, place = self._copies[i]
+        copied, place = pair
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
         return moved if inside and into.start <= moved.start and moved.end <= into.end else None
+
+    def _same_word(self, span: Span, into: Span) -> tuple[Span, Span] | None:
+        """The word that a span is a part of, and the same word in the translation, attended to the most."""
+        first, last = overlapping(self._source_words, span)
+        if last - first != 1 or span.start == span.end:
+            return None
+        word = self._source_words[first]
+        if not (word.start <= span.start and span.end <= word.end) or word == span:
+            return None
+        attention = self._attention(word, self._words_in(into))
+        same = [i for i in attention if self._target_words[i].of(self._target) == word.of(self._source)]
+        best = max(same, key=lambda i: attention[i], default=None)
+        return None if best is None else (word, self._target_words[best])
 
     def _is_all_of(self, span: Span, within: Span) -> bool:
         before, after = Span(within.start, span.start), Span(span.end, within.end)

@@ -52,7 +52,7 @@ def restore(protected: Protected, translated: str, words: Iterable[AlignedWords]
         words: of the protected text and of its translation, one for each sentence, in order.
     """
     sentences = [one for one in words if one.source and one.target]
-    if not protected.placeholders:
+    if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
     return _Restoration(protected, translated, sentences).restored()
 
@@ -279,9 +279,9 @@ class _Restoration:
 
     def _source_word(self, word: Span) -> Span:
         """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""
-        edits = self._protected.edits
-        first, last = overlapping(edits.new, word)
-        return edits.old[first] if first < last else edits.before(word)
+        places = [one.place for one in self._protected.placeholders]
+        first, last = overlapping(places, word)
+        return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
 
 
 OPENING = "([{«“¿¡"

@@ -4,12 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.casing import in_capitals, in_small_letters
+from service.casing import in_capitals, in_small_letters, without_emphasis
 from service.sentences import Span, sentence_spans
+
+ONE_TOKEN = {"not", "do", "open", "thanks", "Haus", "us", "it"}
+
+
+def count_tokens(word: str) -> int:
+    """Of a vocabulary that has few words."""
+    return 1 if word in ONE_TOKEN else len(word)
 
 
 def small(text: str, language: str = "fr") -> str:
-    return in_small_letters(text, sentence_spans(text, language), language)
+    return in_small_letters(text, sentence_spans(text, language), language, [], count_tokens)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,28 @@ def test_english_says_i_in_a_capital() -> None:
 )
 def test_stand_ins_stay_as_they_are_and_do_not_tell_how_a_sentence_is_written(text: str, expected: str) -> None:
     stand_ins = [Span(*match.span()) for match in re.finditer("Tom|Toronto", text)]
-    assert in_small_letters(text, sentence_spans(text, "en"), "en", stand_ins) == expected
+    assert in_small_letters(text, sentence_spans(text, "en"), "en", stand_ins, count_tokens) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("DO NOT open the door.", "Do not open the door."),
+        ("This is NOT a dog.", "This is not a dog."),
+        ("Das HAUS ist alt.", "Das Haus ist alt."),
+        ("The NATO met US here: do it NOT.", "The NATO met US here: do it not."),
+        ("Say IT to DO.", "Say IT to DO."),  # of two letters alone: rather an acronym
+        ("TOM is NOT here", "TOM is not here"),
+    ],
+)
+def test_words_in_capitals_among_others_are_read_as_they_are_usually_written(text: str, expected: str) -> None:
+    stand_ins = [Span(*match.span()) for match in re.finditer("TOM", text)]
+    assert without_emphasis(text, sentence_spans(text, "en"), stand_ins, count_tokens) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("THANKS!", "Thanks!"), ("NOT! NATO!", "Not! NATO!"), ("US.", "US.")])
+def test_one_word_in_capitals_is_a_sentence_in_capitals_where_it_is_known(text: str, expected: str) -> None:
+    assert small(text, "en") == expected
 
 
 def test_capitals_are_as_many_characters() -> None:
@@ -70,4 +98,11 @@ def test_places_hold(text: str, other: str) -> None:
 @given(st.text(alphabet="AÉẞŒ .,'", min_size=1))
 def test_what_becomes_small_becomes_the_same_in_capitals(text: str) -> None:
     whole = [Span(0, len(text))]
-    assert in_capitals(in_small_letters(text, whole, "fr")) == text
+    assert in_capitals(in_small_letters(text, whole, "fr", [], count_tokens)) == text
+
+
+@given(st.text(alphabet="DONTHAUSdo .,", min_size=1))
+def test_emphasis_is_taken_away_without_moving_anything(text: str) -> None:
+    calm = without_emphasis(text, sentence_spans(text, "en"), [], count_tokens)
+    assert len(calm) == len(text)
+    assert calm.upper() == text.upper()

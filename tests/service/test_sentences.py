@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import sentences as module
-from service.sentences import WINDOW, Span, halves, join, sentence_spans, stripped
+from service.sentences import CELLS, MARK, WINDOW, Span, halves, join, sentence_spans, stripped
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
 
@@ -19,7 +19,41 @@ def test_sentences_are_split_without_the_white_space_around_them() -> None:
 
 
 def test_a_line_break_ends_a_sentence() -> None:
-    assert sentences("- one\n- two\r\n\r\nthree") == ["- one", "- two", "three"]
+    assert sentences("one\ntwo\r\n\r\nthree") == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- one\n- two\n\t* three", ["one", "two", "three"]),
+        ("a) Open it.\n12) Come in.\n• Go.", ["Open it.", "Come in.", "Go."]),
+        ("## The dog\n> > I am here.\n---\n***", ["The dog", "I am here."]),
+        ("Home | News |\nName:\tTom\t\tAge:\t35", ["Home", "News", "Name:", "Tom", "Age:", "35"]),
+        ("2 - 1 = 1, a|b, #1 and A-B", ["2 - 1 = 1, a|b, #1 and A-B"]),
+    ],
+)
+def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("fr", "M. Dupont est là. Il dort.", ["M. Dupont est là.", "Il dort."]),
+        ("fr", "Le Dr. Martin vit en 50 av. J.-C. en Grèce.", ["Le Dr. Martin vit en 50 av. J.-C. en Grèce."]),
+        (
+            "de",
+            "Im 19. Jahrhundert gab es sie. Am 3. Oktober auch.",
+            ["Im 19. Jahrhundert gab es sie.", "Am 3. Oktober auch."],
+        ),
+        ("de", "Er starb im Jahr 19. Die Frau lebte.", ["Er starb im Jahr 19.", "Die Frau lebte."]),
+        ("en", "See vol. 3 of it. It is approx. 5 km.", ["See vol. 3 of it.", "It is approx. 5 km."]),
+    ],
+)
+def test_a_full_stop_of_an_abbreviation_or_an_ordinal_ends_nothing(
+    language: str, text: str, expected: list[str]
+) -> None:
+    assert sentences(text, language) == expected
 
 
 def test_white_space_only_has_no_sentences() -> None:
@@ -75,7 +109,7 @@ def test_joining_the_sentences_themselves_gives_the_text_back(text: str, languag
 
 
 @given(TEXTS, st.sampled_from(["en", "ja"]), st.sampled_from([1, 4, WINDOW]))
-def test_between_sentences_there_is_nothing_but_white_space(text: str, language: str, window: int) -> None:
+def test_between_sentences_there_is_nothing_but_white_space_and_marks(text: str, language: str, window: int) -> None:
     rest = list(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "WINDOW", window)
@@ -83,7 +117,7 @@ def test_between_sentences_there_is_nothing_but_white_space(text: str, language:
     for span in spans:
         assert stripped(text, span) == span
         rest[span.start : span.end] = [""] * (span.end - span.start)
-    assert "".join(rest).strip() == ""
+    assert all(MARK.fullmatch(f"{cell.strip()} ") for cell in CELLS.split("".join(rest)) if cell.strip())
 
 
 @given(TEXTS, st.lists(st.text(max_size=5), min_size=100, max_size=100))

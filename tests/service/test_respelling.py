@@ -1,0 +1,40 @@
+"""What models have hardly seen, and how they have seen it."""
+
+# ruff: noqa: RUF001  Strange characters are what is tested.
+
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.markup.placeholders import edited, protect
+from service.markup.respelling import OTHER_SPACE, respellings
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\ufeffA d\u200bog", "A dog"),
+        ("Kranken\u00adhaus", "Krankenhaus"),
+        (normalize("NFD", "Où est l'école ?"), "Où est l'école ?"),
+        ("the ﬁsh, oﬃce", "the fish, office"),
+        ("I don´t, l`eau", "I don't, l'eau"),
+        ("The man—a doctor--is here…", "The man – a doctor – is here..."),
+        ("a — b, 5´, -- x, é", "a — b, 5´, -- x, é"),
+    ],
+)
+def test_what_models_have_hardly_seen_is_written_as_they_have_seen_it(text: str, shown: str) -> None:
+    assert edited(text, respellings(text))[0] == shown
+    assert protect(text).text == shown
+
+
+def test_any_white_space_is_a_space() -> None:
+    assert OTHER_SPACE.sub(" ", "a\u00a0b\u202fc\td") == "a b c d"
+
+
+@given(st.text(st.one_of(st.sampled_from("aé e\u0301\u200b—…"), st.characters(exclude_categories=["Cs"]))))
+def test_once_is_enough(text: str) -> None:
+    once, _ = edited(text, respellings(text))
+    assert "\u200b" not in once
+    assert normalize("NFC", edited(once, respellings(once))[0]) == normalize("NFC", once)
