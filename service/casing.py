@@ -7,7 +7,7 @@ Every character stays one character, so that places in one text are places in th
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from service.markup.placeholders import edited
+from service.markup.edits import edited
 from service.sentences import Span
 
 _WORD = re.compile(r"[^\W\d_]+")

@@ -8,6 +8,8 @@ import numpy as np
 from service.artifact import Manifest
 from service.attention import Seen, Selection, refuse_beyond
 from service.errors import NotAcceptable
+from service.markup.edits import Edits
+from service.markup.respelling import respelled
 from service.pool import Pool
 from service.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
 from service.scheduler import Sequence
@@ -59,7 +61,8 @@ class Classifier:
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside(n_characters, lambda: self._windows(request, selection))
+            read = await beside(n_characters, lambda: [respelled(text) for text in request.text])
+            texts = await beside(n_characters, lambda: self._windows([text for text, _ in read], request, selection))
         windows = [window for text in texts for window in text]
         timing.ran(await self.pool.run([window.reading for window in windows], deadline))
         if selection is not None:
@@ -67,12 +70,17 @@ class Classifier:
         with timing.tokenizing():
             return await beside(
                 n_characters,
-                lambda: [self._prediction(text, request.evidence, selection) for text in texts],
+                lambda: [
+                    self._prediction(text, edits, request.evidence, selection)
+                    for text, (_, edits) in zip(texts, read, strict=True)
+                ],
             )
 
-    def _windows(self, request: ClassifyRequest, selection: Selection | None) -> list[list[_Window]]:
+    def _windows(
+        self, texts_read: list[str], request: ClassifyRequest, selection: Selection | None
+    ) -> list[list[_Window]]:
         limit = self.manifest.limits.max_source_tokens
-        encoded = self.tokenizer.encode(request.text)
+        encoded = self.tokenizer.encode(texts_read)
         if not all(encoded):
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
         texts = [windows(ids, limit) for ids in encoded]
@@ -86,7 +94,7 @@ class Classifier:
             for text in texts
         ]
 
-    def _prediction(self, text: list[_Window], evidence: bool, selection: Selection | None) -> Prediction:
+    def _prediction(self, text: list[_Window], edits: Edits, evidence: bool, selection: Selection | None) -> Prediction:
         readings = [window.reading.output for window in text]
         lengths = [len(window.reading.source_ids) for window in text]
         pooling = self.manifest.pooling
@@ -99,7 +107,7 @@ class Classifier:
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
         if evidence or selection is not None:
             tokens = self.tokenizer.located([i for window in text for i in window.reading.source_ids])
-            shown = [ShownToken.of(token) for token in tokens]
+            shown = [ShownToken.of(token.before(edits)) for token in tokens]
             prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
             prediction.attention = _attention(shown, text, selection) if selection is not None else None
         return prediction

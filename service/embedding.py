@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from service.artifact import Manifest
 from service.errors import NotAcceptable
+from service.markup.edits import Edits
+from service.markup.respelling import respelled
 from service.numbers import encoded
 from service.pool import Pool
 from service.pooling import windows
@@ -62,7 +64,9 @@ class _Stretch:
     """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
 
     start: int
-    """Where it begins in the text."""
+    """Where it begins in the text as it is read."""
+    edits: Edits
+    """From the user's text to that one."""
     windows: list[Sequence[Embedded]]
 
     @property
@@ -118,16 +122,17 @@ class Embedder:
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
+        read, edits = respelled(text)
         if self.manifest.task == "translation":
-            spans = sentence_spans(text, request.source or self.manifest.directions[0].source)
+            spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
             nothing = [self.manifest.special_tokens.eos]
-            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
+            pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
         else:
-            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if ids]
+            pieces = [(Span(0, len(read)), ids) for ids in self.tokenizer.encode([read]) if ids]
         if not pieces:
             raise NotAcceptable("a text has no tokens, there is nothing to embed")
         return [
-            _Stretch(span.start, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
+            _Stretch(span.start, edits, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
             for span, token_ids in pieces
         ]
 
@@ -142,9 +147,9 @@ class Embedder:
     def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
         found = [window.output.vectors for stretch in text for window in stretch.windows]
         if request.pooling == "none":
-            located = [(s.start, token) for s in text for token in self.tokenizer.located(s.token_ids)]
+            located = [(stretch, token) for stretch in text for token in self.tokenizer.located(stretch.token_ids)]
             return TokenEmbeddings.model_construct(
-                tokens=[ShownToken.of(token.moved(start)) for start, token in located],
+                tokens=[ShownToken.of(token.moved(stretch.start).before(stretch.edits)) for stretch, token in located],
                 embeddings=_numbers(np.concatenate(found), request),
             )
         mean = np.sum(found, axis=0) / sum(len(stretch.token_ids) for stretch in text)

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from service.markup.edits import Edits
+from service.sentences import Span
+
 SPACE = "▁"
 """How a space at the start of a token is written where tokens are shown."""
 
@@ -25,6 +28,11 @@ class Token(NamedTuple):
     def moved(self, offset: int) -> "Token":
         """The same in a text that has so many more characters before it."""
         return self._replace(start=self.start + offset, end=self.end + offset)
+
+    def before(self, edits: Edits) -> "Token":
+        """The same in the text as it was before it was edited."""
+        span = edits.before(Span(self.start, self.end))
+        return self._replace(start=span.start, end=span.end)
 
 
 def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:

@@ -5,12 +5,12 @@ goes through the model as such a word, its stand-in, and is put back afterwards.
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Literal
 
+from service.markup.edits import Edits, edited
 from service.markup.respelling import respellings
 from service.markup.words import overlapping
 from service.sentences import Span
@@ -68,22 +68,6 @@ _SYMBOLS = re.compile(rf" ?{_SYMBOL}(?: ?{_SYMBOL})*")
 """Runs of emoji, arrows and the like, which models have hardly seen: to them they are shown as nothing."""
 _JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,3}")
 """What makes one of two placeholders: "{a}/{b}", "%d x %d" is two."""
-
-
-@dataclass(frozen=True)
-class Edits:
-    """Which spans of a text were replaced, in order, and where what they were replaced by is in the new text."""
-
-    old: tuple[Span, ...]
-    new: tuple[Span, ...]
-
-    def after(self, span: Span) -> Span:
-        """Where a span of the old text is in the new one; part of what was replaced is all that it was replaced by."""
-        return _moved(span, self.old, self.new)
-
-    def before(self, span: Span) -> Span:
-        """Where a span of the new text was in the old one."""
-        return _moved(span, self.new, self.old)
 
 
 @dataclass(frozen=True)
@@ -157,29 +141,6 @@ def starts_line(text: str, position: int) -> bool:
 def _symbol_in(text: str, span: Span) -> Span:
     whole = span.of(text)
     return Span(span.start + len(whole) - len(whole.lstrip(" ")), span.end - len(whole) + len(whole.rstrip(" ")))
-
-
-def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
-    """A text with spans replaced, which are in order and do not overlap."""
-    pieces, old, new, position, length = [], [], [], 0, 0
-    for span, replacement in replacements:
-        length += span.start - position
-        old.append(span)
-        new.append(Span(length, length + len(replacement)))
-        pieces += [text[position : span.start], replacement]
-        position, length = span.end, new[-1].end
-    return "".join([*pieces, text[position:]]), Edits(tuple(old), tuple(new))
-
-
-def _moved(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
-    before = bisect_right(here, span.start, key=lambda edit: edit.end)
-    if before < len(here) and here[before].start <= span.start:
-        start = there[before].start
-    else:
-        start = span.start + (there[before - 1].end - here[before - 1].end if before else 0)
-    last = bisect_left(here, span.end, key=lambda edit: edit.start) - 1
-    end = span.end if last < 0 else there[last].end + max(0, span.end - here[last].end)
-    return Span(start, max(start, end))
 
 
 def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from unicodedata import normalize
 
+from service.markup.edits import Edits, edited
 from service.sentences import Span
 
 OTHER_SPACE = re.compile(r"[^\S ]")
@@ -36,3 +37,8 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
             usual = normalize("NFKC" if re.match(_LIGATURE, found) else "NFC", found)
         if usual != found:
             yield Span(*match.span()), usual
+
+
+def respelled(text: str) -> tuple[str, Edits]:
+    """The text as models have seen such texts."""
+    return edited(OTHER_SPACE.sub(" ", text), respellings(text))

@@ -12,7 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from service.markup.placeholders import Edits, Placeholder, Protected, edited, found, stand_ins_in, starts_line
+from service.markup.edits import Edits, edited
+from service.markup.placeholders import Placeholder, Protected, found, stand_ins_in, starts_line
 from service.markup.projection import Copies
 from service.markup.words import AlignedWords, Mass, core, overlapping
 from service.sentences import Span

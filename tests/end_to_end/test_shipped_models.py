@@ -4,6 +4,7 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unicodedata import normalize
 
 import httpx
 import pytest
@@ -73,6 +74,43 @@ def test_the_other_directions(server: httpx.Client, text: str, source: str, targ
     answer = server.post("/translate", json=body).raise_for_status().json()
     found = re.findall(r"\w+", answer["translations"][0]["text"].lower())
     assert [word for word in words if word not in found] == []
+
+
+@pytest.mark.parametrize(
+    ("strange", "plain", "source", "target"),
+    [
+        ("\ufeffA dog\u00a0runs\u200b.", "A dog runs.", "en", "fr"),
+        ("The ﬁsh is here…", "The fish is here...", "en", "de"),
+        (normalize("NFD", "Où est l'école ?"), "Où est l'école ?", "fr", "en"),
+        ("Das Kranken\u00adhaus ist alt.", "Das Krankenhaus ist alt.", "de", "en"),
+    ],
+)
+def test_what_nobody_sees_changes_no_answer(
+    server: httpx.Client, strange: str, plain: str, source: str, target: str
+) -> None:
+    asked = {"text": [strange, plain], "source": source, "target": target}
+    found = [one["text"] for one in server.post("/translate", json=asked).raise_for_status().json()["translations"]]
+    assert found[0] == found[1]
+    body = {"text": [strange, plain], "model": f"translate-{source}-{target}"}
+    embedded = server.post("/embed", json=body).raise_for_status().json()
+    assert embedded["embeddings"][0] == embedded["embeddings"][1]
+    predicted = server.post("/classify", json={"text": [strange, plain]}).raise_for_status().json()["predictions"]
+    assert predicted[0] == predicted[1]
+
+
+@pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en")])
+def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str, target: str) -> None:
+    numbers = ["01 23 45 67 89", "192.168.1.1", "22500", "12/05/1990", "2033", "1234567", "A1B2C3", "`npm install`"]
+    words = {"en": "Tom has {}.", "fr": "Tom a {}.", "de": "Tom hat {}."}
+    body = {"text": [words[source].format(number) for number in numbers], "source": source, "target": target}
+    found = [one["text"] for one in server.post("/translate", json=body).raise_for_status().json()["translations"]]
+    assert [number for number, text in zip(numbers, found, strict=True) if number not in text] == []
+
+
+@pytest.mark.parametrize("text", ["1990", "100%", "12:30", "=====", "* * *", "?", "½", "1.\n2.\n", "(" * 4000])
+def test_a_text_without_letters_comes_back_as_it_is(server: httpx.Client, text: str) -> None:
+    body = {"text": text, "source": "en", "target": "fr"}
+    assert server.post("/translate", json=body).raise_for_status().json()["translations"][0]["text"] == text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from service.markup.placeholders import STAND_INS, Kind, Protected, edited, found, protect
+from service.markup.edits import edited
+from service.markup.placeholders import STAND_INS, Kind, Protected, found, protect
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
 from service.sentences import Span

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.markup.placeholders import edited, protect
+from service.markup.edits import edited
+from service.markup.placeholders import protect
 from service.markup.respelling import OTHER_SPACE, respellings
 
 
