@@ -6,18 +6,28 @@ from itertools import pairwise
 _JOINT = "\0"
 """Where two parts meet."""
 
-_FRENCH = "M|MM|Mr|Mmes?|Mlles?|Dr|Pr|Me|Mgr|Ste?|av|apr|art|chap|éd|env|nos?|tél|vol|bd|boul"
+_FRENCH_TITLES = "M|MM|Mr|Mmes?|Mlles?|Dr|Pr|Me|Mgr|Ste?"
+_FRENCH = "[Aa]v|[Aa]pr|bd|[Bb]oul"
+_FRENCH_BEFORE_NUMBERS = "art|chap|éd|env|nos?|tél|vol"
 _ENGLISH_BEFORE_NUMBERS = "approx|vols?|chs?|chap|secs?|arts?|est|min|max|av|tel"
 _BEFORE_GERMAN_ORDINALS = (
     "am|ab|an|bis|beim|de[mnrs]|das|die|eine?|eine[mnrs]|im|ins?|oder|seit|und|vom|von|zum|zur"
     "|jede[mnrs]?|diese[mnrs]?|(?:[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
 )
-_BEGIN_GERMAN_SENTENCES = "Aber|Am|Das|Dann|Danach|Der|Die|Du|Er|Es|Ich|Ihr|Im|In|Jetzt|Man|Sie|Und|Wir"
+_BEGIN_GERMAN_SENTENCES = (
+    "Aber|Alle|Als|Also|Am|An|Auch|Auf|Bei|Bis|Bist|Bitte|Da|Damals|Danach|Dann|Das|Deshalb|Dies|Diese[rs]?|Doch|Dort"
+    "|Du|Der|Die|Ein|Eine|Er|Erst|Es|Gestern|Habt|Hast|Hat|Heute|Hier|Ich|Ihr|Ihre|Im|In|Ist|Jetzt|Kannst|Können"
+    "|Kommst|Kommt|Man|Mein|Meine|Mit|Morgen|Nach|Nicht|Nun|Nur|Ob|Oder|Sein|Seine|Seit|Sie|Sind|So|Sonst|Und|Unser"
+    "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
+)
 
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
     "de": rf"\b(?i:{_BEFORE_GERMAN_ORDINALS})\s+\d{{1,3}}\.\s+{_JOINT}(?!(?:{_BEGIN_GERMAN_SENTENCES})\b)",
-    "fr": rf"(?:^|[\s(«'’])(?i:{_FRENCH})\.\s+{_JOINT}|[A-Za-zÀ-ÿ]\.{_JOINT}-|-C\.\s+{_JOINT}(?=[a-zà-ÿ])",  # noqa: RUF001
+    "fr": (
+        rf"(?:^|[\s(«'’])(?:(?:{_FRENCH_TITLES}|{_FRENCH})\.\s+{_JOINT}|(?i:{_FRENCH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d))"  # noqa: RUF001
+        rf"|[A-Za-zÀ-ÿ]\.{_JOINT}-|(?:-C|-à-d)\.\s+{_JOINT}(?=[a-zà-ÿ])"
+    ),
 }
 INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}
 """Joints inside a sentence."""

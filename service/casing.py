@@ -14,8 +14,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 _EMPHASIS = re.compile(r"\b[A-ZÀ-ÖØ-Þ]{2,}(?: [A-ZÀ-ÖØ-Þ]{2,})*\b")
 _CAPITAL_ALWAYS = {"en": re.compile(r"\bi\b")}
 """Words that a language writes with a capital wherever they stand."""
-_ACRONYMS = frozenset(("AIDS", "AM", "CAT", "GEZ", "ICE", "IT", "LED", "PM", "SAP", "UN", "US", "WHO"))
+_ACRONYMS = re.compile(
+    "AIDS|AM|ARM|BAT|CAD|CAM|CAT|CET|DIN|DOS|EST|ETA|FED|GEZ|ICE|IDE|INS|IRA|IT|LED|MIT|PIN|PM|RAM|REM|ROM|SAP|SAT|SEC|SEK"
+    "|SIM|UN|US|WHO"
+)
 """Which in small letters are words too."""
+_LONGEST = 40
+"""Letters of a word that is looked up: what others are split into is not remembered."""
 
 CountTokens = Callable[[str], int]
 """How many a model's tokenizer makes of a word."""
@@ -23,7 +28,7 @@ CountTokens = Callable[[str], int]
 
 def usual_spelling(word: str, count_tokens: CountTokens) -> str | None:
     """How a word in capitals is usually written, if that is known: as one token, where its capitals are several."""
-    if len(word) < 2 or word in _ACRONYMS or count_tokens(word) <= min(2, len(word) - 1):
+    if not 2 <= len(word) <= _LONGEST or _ACRONYMS.fullmatch(word) or count_tokens(word) <= min(2, len(word) - 1):
         return None
     forms = (word.lower(), word.capitalize())
     return next((form for form in forms if len(form) == len(word) and count_tokens(form) == 1), None)
@@ -49,8 +54,9 @@ def in_small_letters(
     pieces, position = [], 0
     for span in sentences:
         words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
-        usual = [usual_spelling(word, count_tokens) for word in words]
-        if span.of(shouted).isupper() and words and (_is_prose(words) or all(usual)):
+        if not words or not span.of(shouted).isupper():
+            continue
+        if _is_prose(words) or all(usual_spelling(word, count_tokens) for word in words):
             pieces += [shouted[position : span.start], _sentence_case(span.of(shouted), language)]
             position = span.end
     small = "".join([*pieces, shouted[position:]])

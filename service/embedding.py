@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from service.artifact import Manifest
 from service.errors import NotAcceptable
-from service.markup.edits import Edits
-from service.markup.respelling import respelled
+from service.markup.edits import Edits, edited
+from service.markup.respelling import OTHER_SPACE, respellings
 from service.numbers import encoded
 from service.pool import Pool
 from service.pooling import windows
@@ -122,9 +122,10 @@ class Embedder:
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
-        read, edits = respelled(text)
+        shown, edits = edited(text, respellings(text))
+        read = OTHER_SPACE.sub(" ", shown)
         if self.manifest.task == "translation":
-            spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
+            spans = sentence_spans(shown, request.source or self.manifest.directions[0].source)
             nothing = [self.manifest.special_tokens.eos]
             pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
         else:

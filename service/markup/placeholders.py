@@ -47,14 +47,16 @@ _PLACEHOLDER = re.compile(
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
-    | (?<!\w)(?P<ticks>`{{1,3}})[^`\n]+(?P=ticks)(?!\w)
+    | (?<![\w`])(?P<ticks>`{{1,3}})[^`\n]+(?P=ticks)(?![\w`])
     | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
+_YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
+"""Or a date: both stand after the same words."""
 _NUMBER = re.compile(
-    rf"\d{{5,}}$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
@@ -163,7 +165,7 @@ def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
 
 
 def _kind(placeholder: str) -> Kind:
-    if placeholder.isdigit() and len(placeholder) == 4:
+    if _YEAR.fullmatch(placeholder):
         return "year"
     return "number" if _NUMBER.match(placeholder) else "person" if _PERSON.match(placeholder) else "place"
 

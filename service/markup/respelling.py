@@ -14,28 +14,29 @@ from service.sentences import Span
 OTHER_SPACE = re.compile(r"[^\S ]")
 """White space but the usual, such as the one that keeps two words on a line: models read a space."""
 
-_INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+"
+_INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+_ACCENT = r"[\u0300-\u036f]"
 _LIGATURE = r"[\ufb00-\ufb04]"
 _PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "}  # noqa: RUF001
 _HARDLY_SEEN = re.compile(
-    rf"(?P<invisible>{_INVISIBLE})"
-    rf"|{_LIGATURE}"
-    r"|(?<=[^\W\d_])[´`](?=[^\W\d_])|(?<=\w)(?:—|--)(?=\w)|…"  # noqa: RUF001
-    r"|[^\W\d_][\u0300-\u036f]+"  # a letter and its accents
+    rf"{_LIGATURE}"
+    rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
+    rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|--){_INVISIBLE}*(?=\w)|…"
+    rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
+    rf"|{_INVISIBLE}+"
 )
+_INVISIBLES = re.compile(f"{_INVISIBLE}+")
 
 
 def respellings(text: str) -> Iterator[tuple[Span, str]]:
     """Parts of a text, in order, and how models have seen them."""
     for match in _HARDLY_SEEN.finditer(text):
-        found = match.group()
-        if match["invisible"]:
-            usual = ""
-        elif found in _PUNCTUATION:
-            usual = _PUNCTUATION[found]
+        visible = _INVISIBLES.sub("", match.group())
+        if visible in _PUNCTUATION:
+            usual = _PUNCTUATION[visible]
         else:
-            usual = normalize("NFKC" if re.match(_LIGATURE, found) else "NFC", found)
-        if usual != found:
+            usual = normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible)
+        if usual != match.group():
             yield Span(*match.span()), usual
 
 

@@ -69,6 +69,7 @@ class _Restoration:
         self._protected, self._translated, self._sentences = protected, translated, sentences
         self._originals = [one.span.of(protected.original) for one in protected.placeholders]
         originals = set(self._originals)
+        self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()
         strange = [span for span, _ in found(translated)]
@@ -280,8 +281,7 @@ class _Restoration:
 
     def _source_word(self, word: Span) -> Span:
         """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""
-        places = [one.place for one in self._protected.placeholders]
-        first, last = overlapping(places, word)
+        first, last = overlapping(self._places, word)
         return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
 
 

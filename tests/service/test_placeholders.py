@@ -68,6 +68,7 @@ def placeholders(text: str) -> list[str]:
         ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:\\d", ["{}"]),
         ("I was there.Today it is.it", []),
         ("%%s and \\%", []),
+        ("``Hello'' and ``goodbye'' he said", []),
         ("Run `npm install` or ``a`` now, it`s", ["`npm install`", "``a``"]),
         (
             "At 192.168.1.1 on 12/05/1990 or 2027-01-31, 12:30:45.",

@@ -22,6 +22,8 @@ from service.markup.respelling import OTHER_SPACE, respellings
         ("the ﬁsh, oﬃce", "the fish, office"),
         ("I don´t, l`eau", "I don't, l'eau"),
         ("The man—a doctor--is here…", "The man – a doctor – is here..."),
+        (normalize("NFD", "été—beau, é´a"), "été – beau, é'a"),
+        ("e\u00ad\u0301, a\u200b—b, don\u00ad´t", "é, a – b, don't"),
         ("a — b, 5´, -- x, é", "a — b, 5´, -- x, é"),
     ],
 )

@@ -47,6 +47,9 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
             ["Im 19. Jahrhundert gab es sie.", "Am 3. Oktober auch."],
         ),
         ("de", "Er starb im Jahr 19. Die Frau lebte.", ["Er starb im Jahr 19.", "Die Frau lebte."]),
+        ("de", "Wir gehen am 5. Kommst du mit?", ["Wir gehen am 5.", "Kommst du mit?"]),
+        ("fr", "J'aime l'art. Il mesure 5 m. Oui.", ["J'aime l'art.", "Il mesure 5 m.", "Oui."]),
+        ("fr", "C'est beau, c.-à-d. grand.", ["C'est beau, c.-à-d. grand."]),
         ("en", "See vol. 3 of it. It is approx. 5 km.", ["See vol. 3 of it.", "It is approx. 5 km."]),
     ],
 )
