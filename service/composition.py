@@ -1,6 +1,6 @@
 """From finished sentences to answers: back into the text they came from, with what was asked for beside it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from service.attention import Seen, Selection, prefix_of
 from service.casing import in_capitals
 from service.decoding import FinishReason, Hypothesis, Search
 from service.markup.document import Document
+from service.markup.grouped_numbers import regrouped
 from service.markup.placeholders import Protected
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
@@ -87,7 +88,7 @@ class Composer:
         text, targets = self._joined(passage, 0, direction)
         sentences = self._sentences(passage, targets)
         aligned_by = sentences if passage.protected.placeholders else []
-        restored = _restored(passage, text, aligned_by)
+        restored = _restored(passage, text, aligned_by, direction)
         best = _alternative(passage.pieces, 0, restored.text)
         translation = Translation(
             **best.model_dump(),
@@ -107,7 +108,7 @@ class Composer:
         restored = []
         for passage in manuscript.passages:
             text, targets = self._joined(passage, 0, direction)
-            restored.append(_restored(passage, text, self._sentences(passage, targets)))
+            restored.append(_restored(passage, text, self._sentences(passage, targets), direction))
         whole = _alternative(manuscript.pieces, 0, document.render(restored))
         return Translation(**whole.model_dump(), source_tokens=manuscript.source_tokens)
 
@@ -126,7 +127,7 @@ class Composer:
         n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
         for rank in range(1, n_best):
             joined, targets = self._joined(passage, rank, direction)
-            text = restore(passage.protected, joined, _words_in_order(passage, joined, targets)).text
+            text = _in_target(passage, _words_in_order(passage, joined, targets), joined, direction).text
             by_text.setdefault(text, _alternative(passage.pieces, rank, text))
         return list(by_text.values())[1:] or None
 
@@ -152,11 +153,19 @@ class Composer:
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 
 
-def _restored(passage: Passage, text: str, sentences: list[AlignedSentence]) -> Restored:
+def _restored(passage: Passage, text: str, sentences: list[AlignedSentence], direction: Direction) -> Restored:
     """The passage with its placeholders."""
     if not passage.pieces:
         return untranslated(passage.protected)
-    return restore(passage.protected, text, [_aligned_words(one, passage.protected.text, text) for one in sentences])
+    words = [_aligned_words(one, passage.protected.text, text) for one in sentences]
+    return _in_target(passage, words, text, direction)
+
+
+def _in_target(passage: Passage, words: list[AlignedWords], text: str, direction: Direction) -> Restored:
+    """The same, numbers as the target language writes them."""
+    restored = restore(passage.protected, text, words)
+    numbers = regrouped(restored.text, restored.copies, passage.protected.original, direction.source, direction.target)
+    return replace(restored, text=numbers)
 
 
 def _words_in_order(passage: Passage, translated: str, targets: list[Span]) -> list[AlignedWords]:

@@ -1,5 +1,6 @@
 """Texts to translations: sentences out and through the engine; composition.py puts them back."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
 from service.markup.document import parse
+from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import Protected, protect
 from service.markup.respelling import OTHER_SPACE
 from service.pool import Pool
@@ -108,9 +110,9 @@ class Translator:
 
     def _manuscript(self, text: str, request: TranslateRequest, options: _Options, direction: Direction) -> Manuscript:
         if request.format == "text":
-            return Manuscript([self._passage(protect(text), request, options, direction)])
+            return Manuscript([self._passage(_protected(text, [], direction), request, options, direction)])
         document = parse(text)
-        protected = [protect(passage.text, passage.keep) for passage in document.passages]
+        protected = [_protected(passage.text, passage.keep, direction) for passage in document.passages]
         for passage, one in zip(document.passages, protected, strict=True):
             inline = len(passage.elements) + len(one.placeholders)
             if inline > MOST_INLINE:
@@ -156,3 +158,7 @@ class Translator:
                 passes.append(piece.seen)
         refuse_beyond(self.max_attention_weights, n_weights)
         return passes
+
+
+def _protected(text: str, keep: Iterable[Span], direction: Direction) -> Protected:
+    return protect(text, keep, grouped_numbers(text, direction.source))

@@ -101,9 +101,9 @@ class Protected:
         return not self.placeholders or any(map(str.isalpha, "".join([*rest, self.original[position:]])))
 
 
-def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
-    """Replace placeholders by stand-ins, and what else is to be kept."""
-    placed = found(text, keep)
+def protect(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> Protected:
+    """Replace placeholders by stand-ins, and what else is to be kept, which may be numbers."""
+    placed = found(text, keep, numbers)
     stand_ins = _stand_ins(text) if placed else {}
     replaced = [(span, next(stand_ins[kind])) for span, kind in placed]
     taken = [span for span, _ in replaced]
@@ -145,10 +145,10 @@ def _symbol_in(text: str, span: Span) -> Span:
     return Span(span.start + len(whole) - len(whole.lstrip(" ")), span.end - len(whole) + len(whole.rstrip(" ")))
 
 
-def found(text: str, keep: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
+def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
     spans = [(Span(*match.span()), _kind(match.group())) for match in _PLACEHOLDER.finditer(text)]
-    kept: list[tuple[Span, Kind]] = [(span, "place") for span in keep]
+    kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
         start, end = span.pair

@@ -107,6 +107,24 @@ def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str
     assert [number for number, text in zip(numbers, found, strict=True) if number not in text] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "source", "target", "number"),
+    [
+        ("The house costs 425,000 euros.", "en", "fr", "425\u202f000"),
+        ("The house costs 1,234,567 euros.", "en", "de", "1.234.567"),
+        ("Das Haus kostet 425.000 Euro.", "de", "en", "425,000"),
+        ("La maison coûte 12 345 euros.", "fr", "en", "12,345"),
+    ],
+)
+def test_numbers_in_groups_are_written_as_the_target_language_does(
+    server: httpx.Client, text: str, source: str, target: str, number: str
+) -> None:
+    body = {"text": text, "source": source, "target": target, "alternatives": 1}
+    [translation] = server.post("/translate", json=body).raise_for_status().json()["translations"]
+    assert number in translation["text"]
+    assert all(number in one["text"] for one in translation.get("alternatives", []))
+
+
 @pytest.mark.parametrize("text", ["1990", "100%", "12:30", "=====", "* * *", "?", "½", "1.\n2.\n", "(" * 4000])
 def test_a_text_without_letters_comes_back_as_it_is(server: httpx.Client, text: str) -> None:
     body = {"text": text, "source": "en", "target": "fr"}

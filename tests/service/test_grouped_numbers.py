@@ -1,0 +1,36 @@
+"""Numbers in groups of three digits: found as one language writes them, written as another does."""
+
+import pytest
+
+from service.markup.grouped_numbers import grouped_numbers, regrouped
+from service.sentences import Span
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "It costs $425,000, or 1,234,567.", ["425,000", "1,234,567"]),
+        ("en", "1,500.50 and 12,34 and 1,2345 and 3.141 and v1,000", []),
+        ("de", "Es kostet 425.000 Euro.", ["425.000"]),
+        ("de", "Am 12.05.1990 um 3,141 oder 1.500,50", []),
+        ("fr", "Il a 425 000 euros et 1\u202f500 amis.", ["425 000", "1\u202f500"]),
+        ("fr", "Le 01 23 45 67 89, 3,141 et 2010 300 fois, 12 345 67", []),
+        ("xx", "425,000", []),
+    ],
+)
+def test_they_are_found_as_their_language_writes_them(language: str, text: str, expected: list[str]) -> None:
+    assert [span.of(text) for span in grouped_numbers(text, language)] == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        ("en", "fr", "A 425\u202f000 B C12,345"),
+        ("en", "de", "A 425.000 B C12,345"),
+        ("de", "fr", "A 425,000 B C12,345"),
+    ],
+)
+def test_copies_of_them_are_written_as_the_target_language_does(source: str, target: str, expected: str) -> None:
+    original, translated = "425,000 a, c12,345", "A 425,000 B C12,345"
+    copies = [(Span(0, 7), Span(2, 9)), (Span(11, 18), Span(12, 19))]
+    assert regrouped(translated, copies, original, source, target) == expected
