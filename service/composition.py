@@ -127,7 +127,7 @@ class Composer:
         n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
         for rank in range(1, n_best):
             joined, targets = self._joined(passage, rank, direction)
-            text = _in_target(passage, _words_in_order(passage, joined, targets), joined, direction).text
+            text = _in_target_language(passage, _words_in_order(passage, joined, targets), joined, direction).text
             by_text.setdefault(text, _alternative(passage.pieces, rank, text))
         return list(by_text.values())[1:] or None
 
@@ -158,10 +158,10 @@ def _restored(passage: Passage, text: str, sentences: list[AlignedSentence], dir
     if not passage.pieces:
         return untranslated(passage.protected)
     words = [_aligned_words(one, passage.protected.text, text) for one in sentences]
-    return _in_target(passage, words, text, direction)
+    return _in_target_language(passage, words, text, direction)
 
 
-def _in_target(passage: Passage, words: list[AlignedWords], text: str, direction: Direction) -> Restored:
+def _in_target_language(passage: Passage, words: list[AlignedWords], text: str, direction: Direction) -> Restored:
     """The same, numbers as the target language writes them."""
     restored = restore(passage.protected, text, words)
     numbers = regrouped(restored.text, restored.copies, passage.protected.original, direction.source, direction.target)

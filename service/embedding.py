@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from service.artifact import Manifest
 from service.errors import NotAcceptable
-from service.markup.edits import Edits, edited
-from service.markup.respelling import OTHER_SPACE, respellings
+from service.markup.edits import Edits
+from service.markup.respelling import respelled
 from service.numbers import encoded
 from service.pool import Pool
 from service.pooling import windows
@@ -122,10 +122,9 @@ class Embedder:
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
-        shown, edits = edited(text, respellings(text))
-        read = OTHER_SPACE.sub(" ", shown)
+        read, edits = respelled(text)
         if self.manifest.task == "translation":
-            spans = sentence_spans(shown, request.source or self.manifest.directions[0].source)
+            spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
             nothing = [self.manifest.special_tokens.eos]
             pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
         else:

@@ -15,7 +15,6 @@ from service.abbreviations import rejoined
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 """Languages that write no space between sentences."""
 
-
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
 

@@ -1,6 +1,7 @@
 """Text to token ids and back."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -17,6 +18,9 @@ Result = TypeVar("Result")
 
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
 """What models may write of texts that were read in the wrong encoding before they were trained on them."""
+
+OTHER_SPACE = re.compile(r"[^\S ]")
+"""White space but the usual, such as the one that keeps two words on a line: models read a space."""
 
 SHORT = 500
 """Characters that take as long to split and tokenize as handing them to a thread and back takes: 65 us."""
@@ -41,6 +45,7 @@ class Tokenizer:
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
+        texts = [OTHER_SPACE.sub(" ", text) for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
 
     def _count_tokens(self, word: str) -> int:

@@ -13,7 +13,6 @@ from service.errors import NotAcceptable
 from service.markup.document import parse
 from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import Protected, protect
-from service.markup.respelling import OTHER_SPACE
 from service.pool import Pool
 from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
@@ -131,7 +130,7 @@ class Translator:
         stand_ins = [one.place for one in protected.placeholders]
         count_tokens = self.tokenizer.count_tokens
         small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
-        read = OTHER_SPACE.sub(" ", without_emphasis(small, spans, stand_ins, count_tokens))
+        read = without_emphasis(small, spans, stand_ins, count_tokens)
         pieces = [
             Piece(
                 span,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from service.markup.edits import edited
 from service.sentences import Span
 
 SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f"}
@@ -23,8 +24,6 @@ def regrouped(text: str, copies: Iterable[tuple[Span, Span]], original: str, sou
     """A translation with the numbers that it has as copies of the original written in its own language."""
     if source not in _GROUPED or target not in SEPARATORS:
         return text
-    characters = list(text)
-    for there, here in copies:
-        if _GROUPED[source].fullmatch(there.of(original)):
-            characters[here.start : here.end] = re.sub(r"\D", SEPARATORS[target], here.of(text))
-    return "".join(characters)
+    places = [here for there, here in copies if _GROUPED[source].fullmatch(there.of(original))]
+    written = [(place, re.sub(r"\D", SEPARATORS[target], place.of(text))) for place in places]
+    return edited(text, sorted(written, key=lambda item: item[0].pair))[0]

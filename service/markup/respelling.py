@@ -11,9 +11,6 @@ from unicodedata import normalize
 from service.markup.edits import Edits, edited
 from service.sentences import Span
 
-OTHER_SPACE = re.compile(r"[^\S ]")
-"""White space but the usual, such as the one that keeps two words on a line: models read a space."""
-
 _INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 _ACCENT = r"[\u0300-\u036f]"
 _LIGATURE = r"[\ufb00-\ufb04]"
@@ -21,7 +18,7 @@ _PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "
 _HARDLY_SEEN = re.compile(
     rf"{_LIGATURE}"
     rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
-    rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|--){_INVISIBLE}*(?=\w)|…"
+    rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|-{_INVISIBLE}*-){_INVISIBLE}*(?=\w)|…"
     rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
     rf"|{_INVISIBLE}+"
 )
@@ -42,4 +39,4 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
 
 def respelled(text: str) -> tuple[str, Edits]:
     """The text as models have seen such texts."""
-    return edited(OTHER_SPACE.sub(" ", text), respellings(text))
+    return edited(text, respellings(text))

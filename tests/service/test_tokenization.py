@@ -21,6 +21,10 @@ def test_a_source_ends_with_the_end_of_sequence_and_decoding_drops_it(tokenizer:
     assert tokenizer.decode(encoded) == ["the dog runs", "a cat"]
 
 
+def test_any_white_space_is_read_as_a_space(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode(["a\u00a0b\u202fc\td\ne"]) == tokenizer.encode(["a b c d e"])
+
+
 def test_a_special_token_in_a_users_text_is_text(tokenizer: Tokenizer) -> None:
     (ids,) = tokenizer.encode(["the </s> dog"])
     assert ids.count(EOS) == 1
