@@ -1,5 +1,6 @@
 """Sentences in capitals: models have hardly seen any, and their tokens are pieces of a letter or two. So such a
-sentence is read in small letters, and its translation written in capitals.
+sentence is read in small letters, and its translation written in capitals. Of words with one capital where others have
+none, in English headlines and buttons, models have seen as few; those are read as in a sentence.
 
 Every character stays one character, so that places in one text are places in the other.
 """
@@ -19,6 +20,14 @@ _ACRONYMS = re.compile(
     "|SIM|UN|US|WHO"
 )
 """Which in small letters are words too."""
+_SMALL_IN_TITLES = {
+    "en": re.compile(
+        "I|a|about|after|against|among|an|and|are|as|at|be|before|between|but|by|during|for|from|if|in|into|is|it|its|nor"
+        "|of|off|on|onto|or|out|over|per|so|than|the|through|to|towards?|under|until|up|via|vs|with|within|without|yet"
+    )
+}
+"""Words that stay as they are where all others get a capital, of the languages that write headlines so."""
+_TITLE_WORD = re.compile(r"([^\W\d_]+?)(?:n['’]t|['’][^\W\d_]+)?(?![^\W\d_])")  # noqa: RUF001
 _LONGEST = 40
 """Letters of a word that is looked up: what others are split into is not remembered."""
 
@@ -82,10 +91,46 @@ def without_emphasis(text: str, sentences: Iterable[Span], stand_ins: Sequence[S
     return "".join([*pieces, text[position:]])
 
 
+def without_title_case(
+    text: str, sentences: Iterable[Span], language: str, stand_ins: Sequence[Span], count_tokens: CountTokens
+) -> str:
+    """The text, as long as before, with "How to Train Your Dog" as "How to train your dog".
+
+    A model reads a word with a capital as a name. This is of sentences where all words but the like of "to" have one,
+    and most are usual words: one token without it. Those lose it, except as the beginning of a name, "New York".
+    """
+    if language not in _SMALL_IN_TITLES:
+        return text
+    others, changes = {span.start for span in stand_ins}, []
+    for span in sentences:
+        words = [word for word in _TITLE_WORD.finditer(text, *span.pair) if word.start() not in others]
+        titled = [word for word in words if not _SMALL_IN_TITLES[language].fullmatch(word.group(1))]
+        usual = [word for word in titled if _is_usually_small(word.group(1), count_tokens)]
+        if 2 * len(usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
+            continue
+        names = {word.start() for word in titled if word not in usual and count_tokens(word.group()) == 1}
+        changes += [
+            (Span(word.start(), word.start() + 1), word.group()[0].lower())
+            for word in usual
+            if word is not words[0] and word.end() + 1 not in names
+        ]
+    return edited(text, changes)[0]
+
+
 def in_capitals(text: str) -> str:
     """The text, as long as before, in capitals: a letter that two of them stand for becomes its own capital, as ẞ, or
     stays as it is."""
     return "".join(_capital(character) for character in text)
+
+
+def _is_usually_small(word: str, count_tokens: CountTokens) -> bool:
+    """Whether a word of a title has one capital, and is one token without it."""
+    return (
+        len(word) <= _LONGEST
+        and (len(word) == 1 or not word.isupper())
+        and len(word[0].lower()) == 1
+        and count_tokens(word[0].lower() + word[1:]) == 1
+    )
 
 
 def _is_prose(words: list[str]) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from service.artifact import Direction, Manifest
 from service.attention import Seen, Selection, refuse_beyond
-from service.casing import in_small_letters, without_emphasis
+from service.casing import in_small_letters, without_emphasis, without_title_case
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
 from service.errors import NotAcceptable
@@ -130,7 +130,8 @@ class Translator:
         stand_ins = [one.place for one in protected.placeholders]
         count_tokens = self.tokenizer.count_tokens
         small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
-        read = without_emphasis(small, spans, stand_ins, count_tokens)
+        plain = without_title_case(small, spans, direction.source, stand_ins, count_tokens)
+        read = without_emphasis(plain, spans, stand_ins, count_tokens)
         pieces = [
             Piece(
                 span,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.casing import in_capitals, in_small_letters, without_emphasis
+from service.casing import in_capitals, in_small_letters, without_emphasis, without_title_case
 from service.sentences import Span, sentence_spans
 
-ONE_TOKEN = {"not", "do", "open", "thanks", "Haus", "us", "it"}
+ONE_TOKEN = {"not", "do", "open", "thanks", "Haus", "us", "it", "how", "your", "dog", "new", "York"}
 
 
 def count_tokens(word: str) -> int:
@@ -78,6 +78,29 @@ def test_words_in_capitals_among_others_are_read_as_they_are_usually_written(tex
     assert without_emphasis(text, sentence_spans(text, "en"), stand_ins, count_tokens) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("How to Open Your Dog", "How to open your dog"),
+        ("Your New Dog in New York. Do Not Open It!", "Your new dog in New York. Do not open it!"),
+        ("Open Your Rex Ale", "Open Your Rex Ale"),  # half of the words may be names
+        ("Do Not Open Rex", "Do not open Rex"),
+        ("Don't Open Your NATO Dog", "Don't open your NATO dog"),
+        ("How I Open It", "How I open it"),
+        ("How to Open your Dog", "How to Open your Dog"),
+        ("of Your New Dog", "of Your New Dog"),
+        ("Your Dog Tom, New Dog of Tom", "Your dog Tom, new dog of Tom"),
+        ("Your Dog", "Your dog"),
+        ("Dog", "Dog"),
+        ("1990", "1990"),
+    ],
+)
+def test_a_title_is_read_as_a_sentence(text: str, expected: str) -> None:
+    stand_ins = [Span(*match.span()) for match in re.finditer("Tom", text)]
+    assert without_title_case(text, sentence_spans(text, "en"), "en", stand_ins, count_tokens) == expected
+    assert without_title_case(text, sentence_spans(text, "fr"), "fr", stand_ins, count_tokens) == text
+
+
 @pytest.mark.parametrize(("text", "expected"), [("THANKS!", "Thanks!"), ("NOT! NATO!", "Not! NATO!"), ("US.", "US.")])
 def test_one_word_in_capitals_is_a_sentence_in_capitals_where_it_is_known(text: str, expected: str) -> None:
     assert small(text, "en") == expected
@@ -104,5 +127,6 @@ def test_what_becomes_small_becomes_the_same_in_capitals(text: str) -> None:
 @given(st.text(alphabet="DONTHAUSdo .,", min_size=1))
 def test_emphasis_is_taken_away_without_moving_anything(text: str) -> None:
     calm = without_emphasis(text, sentence_spans(text, "en"), [], count_tokens)
+    calm = without_title_case(calm, sentence_spans(text, "en"), "en", [], count_tokens)
     assert len(calm) == len(text)
     assert calm.upper() == text.upper()
