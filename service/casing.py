@@ -105,14 +105,18 @@ def without_title_case(
     for span in sentences:
         words = [word for word in _TITLE_WORD.finditer(text, *span.pair) if word.start() not in others]
         titled = [word for word in words if not _SMALL_IN_TITLES[language].fullmatch(word.group(1))]
-        usual = [word for word in titled if _is_usually_small(word.group(1), count_tokens)]
-        if 2 * len(usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
+        is_usual = [_is_usually_small(word.group(1), count_tokens) for word in titled]
+        if 2 * sum(is_usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
             continue
-        names = {word.start() for word in titled if word not in usual and count_tokens(word.group()) == 1}
+        names = {
+            word.start()
+            for word, usual in zip(titled, is_usual, strict=True)
+            if not usual and count_tokens(word.group()) == 1
+        }
         changes += [
             (Span(word.start(), word.start() + 1), word.group()[0].lower())
-            for word in usual
-            if word is not words[0] and word.end() + 1 not in names
+            for word, usual in zip(titled, is_usual, strict=True)
+            if usual and word is not words[0] and word.end() + 1 not in names
         ]
     return edited(text, changes)[0]
 
