@@ -12,7 +12,7 @@ from model.config import ClassifierConfig, TransformerConfig
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.transformer import TransformerClassifier
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 MANIFEST = "manifest.json"
 
 Precision = Literal["fp32", "int8", "fp16"]
@@ -68,6 +68,7 @@ class Decoding(Section):
 
     beam_size: int = 4
     length_penalty: float = 1.0
+    beam_threshold: float = 2.0
 
 
 class File(Section):

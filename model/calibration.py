@@ -42,6 +42,8 @@ def calibrate(model: TransformerClassifier, examples: Sequence[ReviewExample]) -
     model.eval()
     if not examples:
         return None
+    if model.n_grams is not None:
+        model.n_grams.prior.zero_()
     both = [*examples, *_pieces(examples)]
     parts, labels = _logits(model, both)
     calibration = likeliest(parts, labels, torch.tensor([len(example) for example in both]))

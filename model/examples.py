@@ -128,12 +128,13 @@ def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Itera
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def target_tokens(pools: Sequence[Pool], vocab_size: int) -> NDArray[np.bool_]:
-    """(V), the tokens that a translation may have: those of the targets, and so many others that it is a round number.
+def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(V), the tokens that a translation may have: the known ones (V), those of the targets, and so many others that it
+    is a round number.
 
     No other has been taught to be produced, and each would cost as much as any at every step.
     """
-    found = np.zeros(vocab_size, bool)
+    found = known.copy()
     found[EOS_ID] = True
     for pool in pools:
         for example in pool.examples:

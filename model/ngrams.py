@@ -83,6 +83,7 @@ class NGramLogits(nn.Module):
         likelihoods = np.log(counts / counts.sum(axis=1, keepdims=True))
         self.scale = torch.from_numpy(GAIN * (likelihoods[1:] - likelihoods[0]).T).float()
         nn.init.zeros_(self.weight)
+        self.prior.zero_()
 
     def fold(self) -> None:
         """Take the scale into the weights."""

@@ -3,6 +3,7 @@
 Legend: B batch, S source, T target, V vocabulary.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,12 +100,14 @@ def beam_search(
     beam_size: int,
     length_penalty: float = 1.0,
     n_best: int = 1,
+    beam_threshold: float = math.inf,
 ) -> list[Candidate]:
     """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
 
     At each step every live candidate is continued by every token, and the most probable continuations live on. One
-    that ends leaves the beam, which is narrower from then on. The search ends when the beam is empty, or when n_best
-    candidates have ended and none that lives is better than the last of them, at its present length.
+    that ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
+    beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty, or when
+    n_best candidates have ended and none that lives is better than the last of them, at its present length.
     """
     source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
     memory = model.encode(source.unsqueeze(0), source_mask)
@@ -118,8 +121,12 @@ def beam_search(
             for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
                 continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
         continued.sort(key=lambda candidate: -candidate.log_prob)
+        best = continued[: beam_size - len(finished)]
+        least = best[:n_best][-1].log_prob - beam_threshold
         live = []
-        for candidate in continued[: beam_size - len(finished)]:
+        for candidate in best:
+            if candidate.log_prob < least:
+                break
             reason = _finish_reason(candidate.ids, len(source), max_target_tokens)
             (live if reason is None else finished).append(Candidate(candidate.ids, candidate.log_prob, reason))
         ended = sorted((c.rank(length_penalty) for c in finished if c.finish_reason == "eos"), reverse=True)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from service.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
@@ -57,6 +57,7 @@ class Limits(_Part):
 class Decoding(_Part):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float = Field(ge=0, allow_inf_nan=False)
+    beam_threshold: float = Field(ge=0, allow_inf_nan=False)
 
 
 class AlignmentChoice(_Part):
@@ -76,7 +77,7 @@ class FileSum(_Part):
 class Manifest(_Part):
     """manifest.json."""
 
-    format_version: Literal[6]
+    format_version: Literal[7]
     name: str = Field(min_length=1)
     task: Literal["translation", "classification"]
     precision: Literal["fp32", "int8", "fp16"]

@@ -27,6 +27,14 @@ _SMALL_IN_TITLES = {
     )
 }
 """Words that stay as they are where all others get a capital, of the languages that write headlines so."""
+_IN_NO_NAME = re.compile(
+    "about|all|and|can|do|don|does|for|here|how|i|in|is|it|more|my|not?|now|off|or|our|out|that|this|to|up|us|we|what|when"
+    "|where|who|why|yours?|you",
+    re.IGNORECASE,
+)
+"""Words that tell a short title, "Contact Us", from a name of usual words, "Salt Lake City"."""
+_SHORT_TITLE = 3
+"""Words with a capital."""
 _TITLE_WORD = re.compile(r"([^\W\d_]+?)(?:n['’]t|['’][^\W\d_]+)?(?![^\W\d_])")  # noqa: RUF001
 _LONGEST = 40
 """Letters of a word that is looked up: what others are split into is not remembered."""
@@ -97,7 +105,8 @@ def without_title_case(
     """The text, as long as before, with "How to Train Your Dog" as "How to train your dog".
 
     A model reads a word with a capital as a name. This is of sentences where all words but the like of "to" have one,
-    and most are usual words: one token without it. Those lose it, except as the beginning of a name, "New York".
+    and most are usual words: one token without it. Those lose it, except as the beginning of a name, "New York", and
+    where the whole may be one.
     """
     if language not in _SMALL_IN_TITLES:
         return text
@@ -107,6 +116,8 @@ def without_title_case(
         titled = [word for word in words if not _SMALL_IN_TITLES[language].fullmatch(word.group(1))]
         is_usual = [_is_usually_small(word.group(1), count_tokens) for word in titled]
         if 2 * sum(is_usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
+            continue
+        if len(titled) <= _SHORT_TITLE and not any(_IN_NO_NAME.fullmatch(word.group(1)) for word in words):
             continue
         names = {
             word.start()

@@ -1,8 +1,9 @@
 """Beam search inside continuous batching: every sequence has its own beam, and all share the decoder's steps.
 
 Each live hypothesis is one decoder row. At every step the most probable continuations of a sequence's rows live on;
-one that ends leaves the beam, which is narrower from then on. With a beam of one this is greedy search. What a
-sequence gets is what `model.search.beam_search` gives it, whoever shares its steps.
+one that ends leaves the beam, which is narrower from then on, and one that has fallen too far behind is given up: rows
+are what a step costs. With a beam of one this is greedy search. What a sequence gets is what `model.search.beam_search`
+gives it, whoever shares its steps.
 
 Legend: N sequences, W the most live hypotheses of one of them, R rows, k candidates per row.
 """
@@ -45,6 +46,9 @@ class Search:
     beam_size: int = 1
     length_penalty: float = 1.0
     n_best: int = 1
+    beam_threshold: float = math.inf
+    """Nats by which a hypothesis may be less probable than the n_best-th one and live on (threshold pruning; Freitag
+    and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
     finished: list[Hypothesis] = field(default_factory=list)
 
     def best(self) -> list[Hypothesis]:
@@ -202,6 +206,8 @@ class Beam:
         """
         totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
+        least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
+        best = [i for i in best if totals[i] >= least]
         k = len(totals) // len(self.live)
         self.length += 1
         at_limit = self.length == self._search.max_target_tokens

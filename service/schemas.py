@@ -109,6 +109,13 @@ class TranslateRequest(_AttendingRequest):
         le=10,
         description="Hypotheses rank by log-probability / tokens^this; the model's own by default.",
     )
+    beam_threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="A hypothesis is given up that is so many nats less probable than the best, or than the last one "
+        "that is asked for; the model's own by default.",
+    )
     alternatives: int = Field(
         default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
     )

@@ -29,9 +29,10 @@ class _Options:
     beam_size: int
     length_penalty: float
     n_best: int
+    beam_threshold: float
 
     def search(self) -> Search:
-        return Search(self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best)
+        return Search(self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold)
 
 
 MOST_INLINE = 500
@@ -105,7 +106,8 @@ class Translator:
         if request.alternatives >= beam_size:
             raise NotAcceptable(f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}")
         length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
-        return _Options(max_target_tokens, beam_size, length_penalty, n_best=1 + request.alternatives)
+        beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
+        return _Options(max_target_tokens, beam_size, length_penalty, 1 + request.alternatives, beam_threshold)
 
     def _manuscript(self, text: str, request: TranslateRequest, options: _Options, direction: Direction) -> Manuscript:
         if request.format == "text":

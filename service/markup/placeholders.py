@@ -60,6 +60,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
+_LETTER_BEFORE = re.compile(_LETTER)
 _WORD = re.compile(rf"{_LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
@@ -153,7 +154,7 @@ def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) ->
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
         start, end = span.pair
         floor = merged[-1][0].end if merged else 0
-        while start > floor and _WORD.match(text, start - 1):
+        while start > floor and _LETTER_BEFORE.match(text, start - 1):
             start -= 1
         if (letters := _WORD.match(text, end)) is not None:
             end = letters.end()

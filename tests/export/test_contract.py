@@ -5,6 +5,7 @@ and of embeddings: the states that the service reads are those that the model ma
 """
 
 import json
+import math
 import shutil
 from pathlib import Path
 
@@ -85,7 +86,13 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
         asked = sequence.output
         source = torch.tensor(sequence.source_ids)
         expected = search.beam_search(
-            model, source, asked.max_target_tokens, asked.beam_size, asked.length_penalty, asked.n_best
+            model,
+            source,
+            asked.max_target_tokens,
+            asked.beam_size,
+            asked.length_penalty,
+            asked.n_best,
+            asked.beam_threshold,
         )
         found = asked.best()
         assert [(h.token_ids, h.finish_reason) for h in found] == [(c.ids, c.finish_reason) for c in expected]
@@ -120,6 +127,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         beam_size=beam_size,
         length_penalty=float(rng.choice([0, 0.6, 1])),
         n_best=int(rng.integers(1, beam_size + 1)),
+        beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
     return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, slots=beam_size)
 

@@ -87,6 +87,8 @@ def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both
     old, new = before.tokenizer.get_vocab(), after.tokenizer.get_vocab()
     shared = sorted(old.keys() & new.keys())
     assert 200 < len(shared) < len(new), "bytes, at least, but not everything"
+    assert isinstance(after.model, Transformer)
+    assert int(after.model.is_target_token.sum()) == 64, "what the other language wrote can no longer be written"
     vectors = [
         checkpoint.model.state_dict()["embedding.tokens.weight"][[vocabulary[piece] for piece in shared]]
         for checkpoint, vocabulary in ((before, old), (after, new))

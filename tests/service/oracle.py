@@ -3,6 +3,7 @@
 Nothing is shared with the code that it is held against: no rows, no caches, no vectors.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ def beam_search(
     beam_size: int,
     length_penalty: float,
     n_best: int,
+    beam_threshold: float = math.inf,
 ) -> list[Hypothesis]:
     """The n_best targets, best first."""
 
@@ -38,6 +40,8 @@ def beam_search(
             for token, log_prob in enumerate(next_log_probs(target))
         ]
         best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
+        least = best[min(n_best, len(best)) - 1][1] - beam_threshold
+        best = [hypothesis for hypothesis in best if hypothesis[1] >= least]
         reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
         live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
         finished += [

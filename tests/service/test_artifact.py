@@ -64,7 +64,7 @@ def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> No
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 6"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 7"
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def test_words_in_capitals_among_others_are_read_as_they_are_usually_written(tex
         ("of Your New Dog", "of Your New Dog"),
         ("Your Dog Tom, New Dog of Tom", "Your dog Tom, new dog of Tom"),
         ("Your Dog", "Your dog"),
+        ("New Dog", "New Dog"),
         ("Dog", "Dog"),
         ("1990", "1990"),
     ],

@@ -1,5 +1,6 @@
 """Beam search over decoder rows that a test makes up."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -81,6 +82,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         beam_size=beam_size,
         length_penalty=float(rng.choice([0, 0.6, 1, 2])),
         n_best=int(rng.integers(1, beam_size + 1)),
+        beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
     return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, slots=beam_size)
 
@@ -95,6 +97,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.beam_size,
         search.length_penalty,
         search.n_best,
+        search.beam_threshold,
     )
 
 
@@ -122,7 +125,7 @@ def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goe
 
 def test_the_searches_above_end_in_every_way() -> None:
     rng = np.random.default_rng(0)
-    reasons = [hypothesis.finish_reason for _ in range(60) for hypothesis in expected(random_sequence(rng))]
+    reasons = [hypothesis.finish_reason for _ in range(120) for hypothesis in expected(random_sequence(rng))]
     assert min(reasons.count(reason) for reason in ("eos", "length", "repetition")) > 5
 
 

@@ -233,7 +233,7 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",
         "provider": "cpu",
-        "decoding": {"beam_size": 2, "length_penalty": 1.0},
+        "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
     }
     assert classifier["labels"] == LABELS

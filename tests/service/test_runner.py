@@ -1,5 +1,6 @@
 """ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         beam_size=beam_size,
         length_penalty=float(rng.choice([0, 0.6, 1])),
         n_best=int(rng.integers(1, beam_size + 1)),
+        beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
     return Sequence(random_source(rng, int(rng.integers(1, 40))), search, slots=beam_size)
 
@@ -53,7 +55,12 @@ def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslato
     for sequence in everybody:
         search = sequence.output
         expected = translator.search(
-            sequence.source_ids, search.max_target_tokens, search.beam_size, search.length_penalty, search.n_best
+            sequence.source_ids,
+            search.max_target_tokens,
+            search.beam_size,
+            search.length_penalty,
+            search.n_best,
+            search.beam_threshold,
         )
         found = search.best()
         assert [(h.token_ids, h.finish_reason) for h in found] == [(h.token_ids, h.finish_reason) for h in expected]

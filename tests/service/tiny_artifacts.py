@@ -9,6 +9,7 @@ D head_dim, E = H * D, V vocabulary, C labels.
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,13 @@ class TinyTranslator:
         return target, total
 
     def search(
-        self, source_ids: list[int], max_target_tokens: int, beam_size: int, length_penalty: float, n_best: int
+        self,
+        source_ids: list[int],
+        max_target_tokens: int,
+        beam_size: int,
+        length_penalty: float,
+        n_best: int,
+        beam_threshold: float = math.inf,
     ) -> list[Hypothesis]:
         """The n_best targets of beam search, every step computed from nothing."""
         return beam_search(
@@ -78,6 +85,7 @@ class TinyTranslator:
             beam_size,
             length_penalty,
             n_best,
+            beam_threshold,
         )
 
     def states(self, source_ids: list[int]) -> Array:
@@ -131,7 +139,7 @@ class TinyTranslator:
             "labels": [],
             "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
             "pooling": None,
-            "decoding": {"beam_size": 2, "length_penalty": 1.0},
+            "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0},
             "alignment": {"layer": 1, "heads": [0, 2], "next_row": True},
             "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
