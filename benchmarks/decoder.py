@@ -7,7 +7,7 @@ A B C A B C, each in a fresh process, and medians are compared.
 import statistics
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from service.runner.provider import usable_cores
 PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random"}
 """Each is saved by itself, since one may have been measured on another machine."""
 KEY = ["model", "beam_size", "batch", "engine"]
+EXACT = "attend exact"
+"""attend with a beam search that gives up no hypothesis, for those that have more than one."""
 HOPELESS = 2.0
 """A candidate that takes so many times as long for half of the work as the best for all of it is given up."""
 
@@ -32,11 +34,15 @@ def candidates(cores: int) -> list[Candidate]:
     """The settings among which each engine's best are searched."""
     each = f"{cores} of 1 thread"
 
-    return [
+    attend = [
         _attend("in process, 1 thread", 0, 1),
         _attend(f"in process, {_threads(cores)}", 0, cores),
         _attend(f"{cores} processes of 1 thread, sharing a batch", cores, cores),
         _attend(f"{cores} processes of 1 thread, a batch each", cores, cores, share=False),
+    ]
+    return [
+        *attend,
+        *(replace(candidate, engine=EXACT) for candidate in attend),
         _ctranslate2("1 of 1 thread", 1, 1),
         _ctranslate2(f"1 of {_threads(cores)}", 1, cores),
         _ctranslate2(f"{each}, sharing a batch", cores, 1),
@@ -100,7 +106,7 @@ def measure(
         works = works_of(sentences, tokenizer)
     else:
         works = works_of_random_ids(sentences, tokenizer, vocab_size=32_000)
-    paths = {engine: model.path(engine, "int8") for engine in ("attend", "ctranslate2", "pytorch")}
+    paths = {engine: model.path(engine, "int8") for engine in ("attend", EXACT, "ctranslate2", "pytorch")}
 
     @contextmanager
     def processes(wanted: list[Candidate]) -> Iterator[list[EngineProcess]]:
@@ -112,7 +118,7 @@ def measure(
 
     cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
     with processes(candidates(usable_cores())) as engines:
-        best = {cell: _search(engines, *cell, effort, console) for cell in cells}
+        best = {cell: _search(model, engines, *cell, effort, console) for cell in cells}
     for (beam_size, batch), chosen in best.items():
         with processes(chosen) as engines:
             runs = _in_turns(engines, beam_size, batch, effort)
@@ -130,7 +136,7 @@ def measure(
 
 
 def _search(
-    engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
+    model: BenchmarkModel, engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
 ) -> list[Candidate]:
     """The fastest candidate of each engine, of those that can do this at all."""
     best: dict[str, tuple[float, Candidate]] = {}
@@ -139,6 +145,8 @@ def _search(
         candidate = engine.candidate
         if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "workers")) > 1:
             continue  # one sentence keeps one of them busy
+        if candidate.engine == EXACT and (beam_size == 1 or model.name == RANDOM):
+            continue  # the same as attend
         fastest = best.get(candidate.engine, (float("inf"), candidate))
         try:
             engine.run(beam_size, batch, 1)  # it may have to arrange itself for this size

@@ -57,7 +57,7 @@ class BenchmarkModel:
 
     def path(self, engine: str, precision: Precision) -> Path:
         """The model as the engine named wants it."""
-        if engine == "attend":
+        if engine in ("attend", "attend exact"):
             return self.artifacts(precision)
         if engine == "ctranslate2":
             return self.ctranslate2(precision)

@@ -18,6 +18,7 @@ from typing import Any, Self
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.peers import libretranslate_server
 from benchmarks.workspace import ROOT, workspace
+from service.runner.provider import usable_cores
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
@@ -75,13 +76,13 @@ def _fastapi(beam_size: int) -> list[Variant]:
     files = ["--model", str(model.ctranslate2("int8")), "--tokenizer", str(model.checkpoint() / "tokenizer.json")]
 
     def variant(delay_ms: int, max_batch: int) -> Variant:
-        settings = json.dumps({"workers": 2, "max_batch": max_batch, "delay_s": delay_ms / 1000})
+        settings = json.dumps({"workers": usable_cores(), "max_batch": max_batch, "delay_s": delay_ms / 1000})
 
         def command(port: int) -> list[str]:
             program = [sys.executable, "-m", "benchmarks.peers.fastapi_ctranslate2", "--port", str(port)]
             return [*program, *files, "--settings", settings]
 
-        label = f"2 workers, batches of {max_batch}, {delay_ms} ms for company"
+        label = f"{usable_cores()} workers, batches of {max_batch}, {delay_ms} ms for company"
         return Variant("fastapi", label, command, os.environ, "/health", *_our_format(beam_size))
 
     return [variant(0, 32), variant(2, 32), variant(5, 64)]
@@ -91,13 +92,14 @@ def _libretranslate(beam_size: int) -> list[Variant]:
     programs = libretranslate_server.install()
     environment = libretranslate_server.environment(BenchmarkModel(SHIPPED).checkpoint())
     environment |= {"ARGOS_BEAM_SIZE": str(beam_size)}
+    cores = str(usable_cores())
 
-    def variant(label: str, command: Callable[[int], list[str]], translators: int, max_connections: int) -> Variant:
+    def variant(label: str, command: Callable[[int], list[str]], translators: str, max_connections: int) -> Variant:
         return Variant(
             "libretranslate",
             label,
             command,
-            {**environment, "ARGOS_INTER_THREADS": str(translators)},
+            {**environment, "ARGOS_INTER_THREADS": translators},
             "/languages",
             lambda text: {"q": text, "source": "en", "target": "fr", "format": "text"},
             lambda answer: list(answer["translatedText"]),
@@ -110,16 +112,16 @@ def _libretranslate(beam_size: int) -> list[Variant]:
             program = str(programs / "libretranslate")
             return [program, "--host", "127.0.0.1", "--port", str(port), "--threads", str(number)]
 
-        label = f"one process of {number} threads, 2 translators"
-        return variant(label, command, translators=2, max_connections=96)  # its web server keeps 100
+        label = f"one process of {number} threads, {cores} translators"
+        return variant(label, command, cores, max_connections=96)  # its web server keeps 100
 
     def gunicorn(port: int) -> list[str]:
         where = ["--bind", f"127.0.0.1:{port}", "--chdir", str(Path(libretranslate_server.__file__).parent)]
-        size = ["--workers", "2", "--threads", "4", "--keep-alive", "60"]
+        size = ["--workers", cores, "--threads", "4", "--keep-alive", "60"]
         return [str(programs / "gunicorn"), *where, *size, "libretranslate_wsgi:app"]
 
-    label = "gunicorn, 2 processes of 4 threads, a translator each"
-    return [threads(4), threads(8), variant(label, gunicorn, translators=1, max_connections=512)]
+    label = f"gunicorn, {cores} processes of 4 threads, a translator each"
+    return [threads(4), threads(8), variant(label, gunicorn, "1", max_connections=512)]
 
 
 class Server:

@@ -37,10 +37,10 @@ def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngin
 
     Each adapter is imported when asked for: a process that measures one engine must not carry the libraries of another.
     """
-    if engine == "attend":
+    if engine in ("attend", "attend exact"):
         from benchmarks.engines.attend import AttendEngine
 
-        return AttendEngine(model, **settings)
+        return AttendEngine(model, **settings, exact=engine == "attend exact")
     if engine == "ctranslate2":
         from benchmarks.engines.ctranslate2 import CTranslate2Engine
 

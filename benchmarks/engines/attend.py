@@ -1,5 +1,6 @@
 """attend's own engine, without HTTP and without a tokenizer: the only file here that knows its inside."""
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,6 +32,7 @@ class AttendEngine:
         workers: processes; 0 for none but this one, None for what the service chooses.
         share: whether workers share the sentences in flight, or have that many each.
         slots: rows of one worker; None for those that the sentences in flight take.
+        exact: whether beam search gives up no hypothesis that has fallen behind, as CTranslate2's does not.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class AttendEngine:
         workers: int | None = None,
         share: bool = True,
         slots: int | None = None,
+        exact: bool = False,
     ) -> None:
         self._settings = Settings(
             artifacts=artifacts, provider="cpu", threads=threads, workers=workers, max_waiting=10**6
         )
         self._shares = max(1, workers or 1) if share else 1
         self._fixed_slots = slots
+        self._exact = exact
         self._slots = slots or MAX_BEAM_SIZE
         with ExitStack() as starting:
             self._loop = starting.enter_context(start_blocking_portal())
@@ -61,8 +65,18 @@ class AttendEngine:
             self._slots = slots
             self._models = self._started()
         (translator,) = self._models.translators
+        decoding = translator.manifest.decoding
+        assert decoding is not None
+        # Of random weights, which write what they are told to, no probability says that anything is worth giving up.
+        exact = self._exact or works[0].fixed_length
+        beam_threshold = math.inf if exact else decoding.beam_threshold
         sequences = [
-            Sequence(work.source_ids, Search(work.max_target_tokens, beam_size), slots=beam_size) for work in works
+            Sequence(
+                work.source_ids,
+                Search(work.max_target_tokens, beam_size, decoding.length_penalty, beam_threshold=beam_threshold),
+                slots=beam_size,
+            )
+            for work in works
         ]
         requests = [[sequence] for sequence in sequences] if batch == 1 else [sequences]
         self._loop.call(_run, translator.pool, requests)
