@@ -44,7 +44,7 @@ def key_check(keys: list[str]) -> Any:
     async def check(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]) -> None:
         if credentials is None:
             raise KeyMissing("this service wants a key: Authorization: Bearer <key>")
-        given = credentials.credentials.encode()
+        given = credentials.credentials.encode("latin-1")  # as headers are decoded
         # Every key is compared, each in constant time, so that the answer's time tells nothing about them.
         matches = [hmac.compare_digest(given, key.encode()) for key in keys]
         if not any(matches):
@@ -58,9 +58,9 @@ def rate_check(rate: str, by_key: bool) -> Any:
     limit = parse(rate)
     limiter = MovingWindowRateLimiter(MemoryStorage())
 
-    async def check(request: Request) -> None:
+    async def check(request: Request, key: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]) -> None:
         address = request.client.host if request.client else "unknown"
-        client = request.headers["authorization"] if by_key else address
+        client = key.credentials if by_key and key is not None else address
         if not limiter.hit(limit, client):
             reset_s = math.ceil(limiter.get_window_stats(limit, client).reset_time - time.time())
             raise RateLimited(f"more than {limit} from this client", retry_after_s=max(1, reset_s))

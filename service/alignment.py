@@ -77,7 +77,7 @@ def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Ali
         source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
         of_words.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
     token_links = of_tokens.links(source.token, target.token)
-    return Alignment(**token_links.model_dump(), words=of_words.links(source.word, target.word))
+    return Alignment.model_construct(**dict(token_links), words=of_words.links(source.word, target.word))
 
 
 class _LinksOfText:

@@ -163,6 +163,12 @@ def refuse_beyond(limit: int, n_weights: int) -> None:
         )
 
 
+def refuse_beyond_shown(limit: int, n_tokens: int, wish: str) -> None:
+    """Raises NotAcceptable: of so many tokens no answer tells one by one."""
+    if n_tokens > limit:
+        raise NotAcceptable(f"{wish}: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter texts")
+
+
 def prefix_of(target: list[Token]) -> list[Token]:
     """What the decoder had read when it wrote each of a sentence's target tokens."""
     return [Token("<s>", target[0].start, target[0].start), *target[:-1]]

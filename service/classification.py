@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from service.artifact import Manifest
-from service.attention import Seen, Selection, refuse_beyond
+from service.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.errors import NotAcceptable
 from service.markup.edits import Edits
 from service.markup.respelling import respelled
@@ -22,7 +22,7 @@ from service.schemas import (
     TokenEvidence,
 )
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside
+from service.tokenization import Tokenizer, beside_each
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,20 @@ class _Window:
     seen: Sequence[Seen] | None
 
 
+@dataclass(frozen=True)
+class _Text:
+    edits: Edits
+    """From the text as it was sent to what is read of it."""
+    windows: list[_Window]
+
+
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """One classification model, as requests see it.
 
     Args:
         max_attention_weights: most numbers in the attention matrices of one answer.
+        max_shown_tokens: most tokens that one answer has evidence for.
     """
 
     manifest: Manifest
@@ -47,6 +55,7 @@ class Classifier:
     pool: Pool[Reading]
     attention_pool: Pool[Seen]
     max_attention_weights: int
+    max_shown_tokens: int
 
     async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
         """One prediction per text, in order.
@@ -61,42 +70,48 @@ class Classifier:
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            read = await beside(n_characters, lambda: [respelled(text) for text in request.text])
-            texts = await beside(n_characters, lambda: self._windows([text for text, _ in read], request, selection))
-        windows = [window for text in texts for window in text]
+            texts = await beside_each(
+                request.text, lambda text: self._text(text, request, selection), n_characters, timeout_s
+            )
+        windows = [window for text in texts for window in text.windows]
+        self._refuse_too_many(windows, request, selection)
         timing.ran(await self.pool.run([window.reading for window in windows], deadline))
         if selection is not None:
             timing.attended(await self.attention_pool.run([w.seen for w in windows if w.seen], deadline))
         with timing.tokenizing():
-            return await beside(
+            return await beside_each(
+                texts,
+                lambda text: self._prediction(text, request.evidence, selection),
                 n_characters,
-                lambda: [
-                    self._prediction(text, edits, request.evidence, selection)
-                    for text, (_, edits) in zip(texts, read, strict=True)
-                ],
+                deadline - self.pool.clock(),
             )
 
-    def _windows(
-        self, texts_read: list[str], request: ClassifyRequest, selection: Selection | None
-    ) -> list[list[_Window]]:
-        limit = self.manifest.limits.max_source_tokens
-        encoded = self.tokenizer.encode(texts_read)
-        if not all(encoded):
+    def _text(self, text: str, request: ClassifyRequest, selection: Selection | None) -> _Text:
+        read, edits = respelled(text)
+        [token_ids] = self.tokenizer.encode([read])
+        if not token_ids:
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
-        texts = [windows(ids, limit) for ids in encoded]
-        if selection is None:
-            return [[_Window(Sequence(ids, Reading(request.evidence)), None) for ids in text] for text in texts]
-        refuse_beyond(
-            self.max_attention_weights, sum(selection.n_weights(len(ids), 0) for text in texts for ids in text)
+        return _Text(
+            edits,
+            [
+                _Window(
+                    Sequence(ids, Reading(request.evidence)),
+                    Sequence(ids, Seen([], selection)) if selection is not None else None,
+                )
+                for ids in windows(token_ids, self.manifest.limits.max_source_tokens)
+            ],
         )
-        return [
-            [_Window(Sequence(ids, Reading(request.evidence)), Sequence(ids, Seen([], selection))) for ids in text]
-            for text in texts
-        ]
 
-    def _prediction(self, text: list[_Window], edits: Edits, evidence: bool, selection: Selection | None) -> Prediction:
-        readings = [window.reading.output for window in text]
-        lengths = [len(window.reading.source_ids) for window in text]
+    def _refuse_too_many(self, windows: list[_Window], request: ClassifyRequest, selection: Selection | None) -> None:
+        lengths = [len(window.reading.source_ids) for window in windows]
+        if request.evidence:
+            refuse_beyond_shown(self.max_shown_tokens, sum(lengths), "evidence")
+        if selection is not None:
+            refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 0) for length in lengths))
+
+    def _prediction(self, text: _Text, evidence: bool, selection: Selection | None) -> Prediction:
+        readings = [window.reading.output for window in text.windows]
+        lengths = [len(window.reading.source_ids) for window in text.windows]
         pooling = self.manifest.pooling
         assert pooling is not None, "a classifier's manifest has one"
         logits = pooled(readings, lengths, pooling)
@@ -106,10 +121,10 @@ class Classifier:
         label, score = ranked[0]
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
         if evidence or selection is not None:
-            tokens = self.tokenizer.located([i for window in text for i in window.reading.source_ids])
-            shown = [ShownToken.of(token.before(edits)) for token in tokens]
+            tokens = self.tokenizer.located([i for window in text.windows for i in window.reading.source_ids])
+            shown = [ShownToken.of(token.before(text.edits)) for token in tokens]
             prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
-            prediction.attention = _attention(shown, text, selection) if selection is not None else None
+            prediction.attention = _attention(shown, text.windows, selection) if selection is not None else None
         return prediction
 
     def _evidence(
@@ -134,9 +149,9 @@ class Classifier:
         )
 
 
-def _attention(tokens: list[ShownToken], text: list[_Window], selection: Selection) -> ClassifierAttention:
+def _attention(tokens: list[ShownToken], windows: list[_Window], selection: Selection) -> ClassifierAttention:
     matrices, first = [], 0
-    for window in text:
+    for window in windows:
         assert window.seen is not None
         matrices += selection.of_sentence(window.seen.output.matrices, first, 0)
         first += len(window.seen.source_ids)

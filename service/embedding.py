@@ -19,12 +19,12 @@ from service.markup.edits import Edits
 from service.markup.respelling import respelled
 from service.numbers import encoded
 from service.pool import Pool
-from service.pooling import windows
+from service.pooling import refuse_not_finite, windows
 from service.scheduler import Sequence
 from service.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
 from service.sentences import Span, sentence_spans
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside, beside_each
+from service.tokenization import Tokenizer, beside_each
 
 Vectors = NDArray[np.float64]
 
@@ -55,6 +55,7 @@ class EmbeddingPass:
     def read(self, sequences: list[Sequence[Embedded]]) -> None:
         found = self._runner.embed([sequence.source_ids for sequence in sequences])
         for sequence, states in zip(sequences, found, strict=True):
+            refuse_not_finite(states)
             vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
             sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
 
@@ -109,7 +110,9 @@ class Embedder:
             raise NotAcceptable("a text is white space only, there is nothing to embed")
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside_each(request.text, lambda text: self._stretches(text, request), timeout_s)
+            texts = await beside_each(
+                request.text, lambda text: self._stretches(text, request), n_characters, timeout_s
+            )
         n_tokens = sum(len(stretch.token_ids) for text in texts for stretch in text)
         if request.pooling == "none":
             self._refuse_too_many(n_tokens, 'send shorter texts, or ask for "pooling": "mean"')
@@ -118,7 +121,9 @@ class Embedder:
         sequences = [window for text in texts for stretch in text for window in stretch.windows]
         timing.ran(await self.pool.run(sequences, deadline))
         with timing.tokenizing():
-            return await beside(n_characters, lambda: [self._shaped(text, request) for text in texts]), n_tokens
+            remaining_s = deadline - self.pool.clock()
+            shaped = await beside_each(texts, lambda text: self._shaped(text, request), n_characters, remaining_s)
+            return shaped, n_tokens
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"

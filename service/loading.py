@@ -105,6 +105,7 @@ def _translator(
         pool,
         attention_pool(artifact, provider, settings, metrics),
         settings.max_attention_weights,
+        settings.max_shown_tokens,
     )
 
 
@@ -148,6 +149,7 @@ def _classifier(
         _pool(manifest.name, whole, 8192, manifest.task, settings, metrics),
         attention_pool(artifact, provider, settings, metrics),
         settings.max_attention_weights,
+        settings.max_shown_tokens,
     )
 
 

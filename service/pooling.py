@@ -33,6 +33,12 @@ class BatchClassifier(Protocol):
         """The logits of each token of each source, (S, C), without padding."""
 
 
+def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
+    """Raises FloatingPointError: a model's weights, or what they have been rounded to, make no number of its input."""
+    if not np.isfinite(numbers).all():
+        raise FloatingPointError("the model's output is not finite")
+
+
 class ClassificationPass:
     """What a classification engine runs."""
 
@@ -47,6 +53,7 @@ class ClassificationPass:
     def read(self, sequences: list[Sequence[Reading]]) -> None:
         found = self._classifier.classify([sequence.source_ids for sequence in sequences])
         for sequence, token_logits in zip(sequences, found, strict=True):
+            refuse_not_finite(token_logits)
             exact = token_logits.astype(np.float64)
             sequence.output.logits = exact.mean(axis=0) if self._pooling == "mean" else exact.max(axis=0)
             if sequence.output.wants_tokens:

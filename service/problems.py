@@ -44,6 +44,7 @@ def install(app: FastAPI) -> None:
     async def of_routing(request: Request, error: HTTPException) -> Response:
         phrase = HTTPStatus(error.status_code).phrase
         detail = {
+            400: "the body is JSON that cannot be read: nested too deeply, or with a number of too many digits",
             404: f"there is nothing at {request.url.path}",
             405: f"{request.url.path} does not take {request.method}",
         }.get(error.status_code, error.detail)

@@ -138,7 +138,7 @@ def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, s
         raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")
     if len(request.text) > settings.max_texts:
         raise NotAcceptable(f"there are {len(request.text)} texts, the limit is {settings.max_texts}")
-    timeout_s = request.timeout_s or settings.default_timeout_s
+    timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
     if timeout_s > settings.max_timeout_s:
         raise NotAcceptable(f"timeout_s is {timeout_s:g}, the limit is {settings.max_timeout_s:g}")
     return timeout_s

@@ -20,8 +20,10 @@ def _readable(texts: list[str]) -> list[str]:
     for i, text in enumerate(texts):
         if not text:
             raise ValueError("must not be empty" if len(texts) == 1 else f"text {i} of {len(texts)} is empty")
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            raise ValueError("has half of a surrogate pair, which is no character")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError("has half of a surrogate pair, which is no character") from None
     return texts
 
 

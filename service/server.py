@@ -60,8 +60,10 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         answering = asyncio.create_task(self._answer_the_rest())
-        await super().shutdown(sockets)
-        answering.cancel()
+        try:
+            await super().shutdown(sockets)
+        finally:
+            answering.cancel()
 
     async def _answer_the_rest(self) -> None:
         await asyncio.sleep(self._drain_timeout_s)

@@ -34,7 +34,8 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses that one worker runs at once (decoder rows); by default 48 on the CPU, 256 on CUDA.",
+        description="Hypotheses that one worker runs at once (decoder rows); by default 48 on the CPU, 256 on CUDA. "
+        "Of texts to classify, to embed or to attend to, as many; by default 256.",
     )
     max_waiting: int = Field(
         default=1024,
@@ -45,7 +46,7 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         description="Source tokens, padding included, that one forward pass reads at most; "
-        "by default 512 for translation on the CPU, so that running requests do not stall, else 8192.",
+        "by default 8192, and 512 on the CPU for all but classification, so that running requests do not stall.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
@@ -59,6 +60,11 @@ class Settings(BaseSettings):
         default=1_000_000,
         ge=1,
         description="Most numbers in the attention matrices of one answer, about 10 bytes each as JSON; more get 422.",
+    )
+    max_shown_tokens: int = Field(
+        default=50_000,
+        ge=1,
+        description="Most tokens that one answer aligns or has evidence for, about 100 bytes each; more get 422.",
     )
     max_embedding_numbers: int = Field(
         default=1_000_000,
@@ -90,8 +96,8 @@ class Settings(BaseSettings):
     @field_validator("rate_limit")
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:
-        if value is not None:
-            limits.parse(value)
+        if value is not None and len(limits.parse_many(value)) != 1:
+            raise ValueError("must be one rate, such as 60/minute")
         return value
 
     @field_validator("api_keys", mode="before")

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +15,11 @@ from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.sentences import Span, halves
 from service.tokens import Token, located, piece_of
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+_THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
+"""Of their own: who stops an engine or replaces a worker must not wait for texts."""
 
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
 """What models may write of texts that were read in the wrong encoding before they were trained on them."""
@@ -77,22 +82,26 @@ class Tokenizer:
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
 
-async def beside(n_characters: int, work: Callable[[], Result]) -> Result:
-    """Work on so many characters outside the event loop, where they are many; the library releases Python's lock."""
-    return work() if n_characters <= SHORT else await asyncio.to_thread(work)
-
-
-async def beside_each(texts: list[str], work: Callable[[str], Result], timeout_s: float) -> list[Result]:
-    """The same, on each of several texts; when nobody waits for it any more, the rest is left.
+async def beside_each(
+    items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
+) -> list[Result]:
+    """Work on items of so many characters, outside the event loop where they are many: the library releases Python's
+    lock. When nobody waits for it any more, the rest is left.
 
     Raises:
         DeadlinePassed: it took longer than `timeout_s`.
     """
+    if n_characters <= SHORT:
+        return [work(item) for item in items]
     given_up = threading.Event()
+
+    def work_on_all() -> list[Result]:
+        return [work(item) for item in items if not given_up.is_set()]
+
     try:
         async with asyncio.timeout(timeout_s):
-            return await beside(sum(map(len, texts)), lambda: [work(text) for text in texts if not given_up.is_set()])
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, work_on_all)
     except TimeoutError:
-        raise DeadlinePassed(f"the deadline passed after {timeout_s:g} s, before the text was tokenized") from None
+        raise DeadlinePassed("the deadline passed while texts were tokenized or put together") from None
     finally:
         given_up.set()

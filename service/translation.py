@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.artifact import Direction, Manifest
-from service.attention import Seen, Selection, refuse_beyond
+from service.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.casing import in_small_letters, without_emphasis, without_title_case
 from service.composition import Composer, Manuscript, Passage, Piece
 from service.decoding import Search
@@ -18,7 +18,7 @@ from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
 from service.sentences import Span, sentence_spans, stripped
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside, beside_each
+from service.tokenization import Tokenizer, beside_each
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Translator:
 
     Args:
         max_attention_weights: most numbers in the attention matrices of one answer.
+        max_shown_tokens: most source tokens that one answer aligns.
     """
 
     manifest: Manifest
@@ -53,6 +54,7 @@ class Translator:
     pool: Pool[Search]
     attention_pool: Pool[Seen]
     max_attention_weights: int
+    max_shown_tokens: int
 
     async def translate(
         self, request: TranslateRequest, direction: Direction, timeout_s: float, timing: Timing
@@ -70,9 +72,15 @@ class Translator:
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             manuscripts = await beside_each(
-                request.text, lambda text: self._manuscript(text, request, options, direction), timeout_s
+                request.text,
+                lambda text: self._manuscript(text, request, options, direction),
+                n_characters,
+                timeout_s,
             )
         pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
+        if request.alignment:
+            n_tokens = sum(len(piece.sequence.source_ids) for piece in pieces)
+            refuse_beyond_shown(self.max_shown_tokens, n_tokens, "alignment")
         if selection is not None:  # at least so much, whatever the translations will be
             refuse_beyond(
                 self.max_attention_weights, sum(selection.n_weights(len(p.sequence.source_ids), 1) for p in pieces)
@@ -83,12 +91,11 @@ class Translator:
             timing.attended(await self.attention_pool.run(passes, deadline))
         composer = Composer(self.tokenizer)
         with timing.tokenizing():
-            return await beside(
+            return await beside_each(
+                manuscripts,
+                lambda manuscript: composer.translation(manuscript, direction, selection, request.alignment),
                 n_characters,
-                lambda: [
-                    composer.translation(manuscript, direction, selection, request.alignment)
-                    for manuscript in manuscripts
-                ],
+                deadline - self.pool.clock(),
             )
 
     def _options(self, request: TranslateRequest) -> _Options:

@@ -203,7 +203,7 @@ class Worker(Generic[Output]):
         try:
             self._process = _Process(self.name, self._make_engine)
             await asyncio.to_thread(self._process.wait_until_loaded)
-        except (StartRefused, OSError) as error:
+        except Exception as error:  # whatever it is, there is nobody else who would try again
             logger.critical("%s: the worker process cannot be replaced now: %s", self.name, error)
         else:
             self._ended = False

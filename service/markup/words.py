@@ -7,6 +7,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -34,8 +35,15 @@ class AlignedWords:
         """(T,): how much each word of the translation attends to a part of the source; a word half in it by half."""
         first, last = overlapping(self.source, span)
         words = self.source[first:last]
+        if len(words) == len(self.source) and all(span.start <= w.start and w.end <= span.end for w in words):
+            return self._on_all
         shares = [(min(w.end, span.end) - max(w.start, span.start)) / max(1, w.end - w.start) for w in words]
         return self.mass[:, first:last] @ np.array(shares, self.mass.dtype)
+
+    @cached_property
+    def _on_all(self) -> Mass:
+        on_all: Mass = self.mass.sum(axis=1)
+        return on_all
 
     def trimmed(self, source: Trim, target: Trim) -> "AlignedWords":
         """With words made shorter, and without those of which nothing is left."""

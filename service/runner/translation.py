@@ -6,6 +6,7 @@ written into its row and nothing else moves.
 Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,8 @@ class TranslationRunner:
             step.places_of_rows[:R] += places_of_rows // W * (step.rows_of_sources.shape[1] - W)
         step.source_lengths[:N] = self._source_lengths[:N]
         step.run()
+        if math.isnan(step.log_probs[:R, 0].sum()):
+            raise FloatingPointError("the decoder's log-probabilities are not numbers")
         return step.token_ids[:R], step.log_probs[:R]
 
     def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:

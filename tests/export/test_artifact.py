@@ -35,7 +35,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files = manifest.pop("files")
     assert manifest == {
-        "format_version": 6,
+        "format_version": 7,
         "name": "translation",
         "task": "translation",
         "precision": "int8",

@@ -17,12 +17,14 @@ async def test_without_configured_keys_nobody_needs_one(serve: Serve) -> None:
 
 
 async def test_a_missing_key_and_a_wrong_key_are_told_apart(serve: Serve) -> None:
-    async with serve(api_keys="one,two") as client:
+    async with serve(api_keys="one,two,clé") as client:
         missing = await client.post("/classify", json=BODY)
         problem(missing, 401)
         assert missing.headers["WWW-Authenticate"] == "Bearer"
         problem(await client.post("/classify", json=BODY, headers=bearer("three")), 403)
         problem(await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer é".encode())]), 403)
+        accented = await client.post("/classify", json=BODY, headers=[(b"Authorization", "Bearer clé".encode())])
+        assert accented.status_code == 200
         for key in ("one", "two"):
             assert (await client.post("/classify", json=BODY, headers=bearer(key))).status_code == 200
 
@@ -51,4 +53,6 @@ async def test_a_client_over_its_rate_waits_and_others_do_not(serve: Serve) -> N
         refused = await client.post("/classify", json=BODY, headers=bearer("one"))
         assert problem(refused, 429)["detail"] == "more than 2 per 1 hour from this client"
         assert 0 < int(refused.headers["Retry-After"]) <= 3600
+        otherwise_written = {"Authorization": "bEARER  one"}
+        problem(await client.post("/classify", json=BODY, headers=otherwise_written), 429)
         assert (await client.post("/classify", json=BODY, headers=bearer("two"))).status_code == 200

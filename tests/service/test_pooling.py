@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.pooling import Reading, contributions, pooled, probabilities, windows
+from service.pooling import ClassificationPass, Reading, contributions, pooled, probabilities, windows
+from service.scheduler import Sequence
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))
@@ -59,3 +60,13 @@ def test_contributions_and_bias_add_up_to_the_logits(pooling: Literal["mean", "m
 def test_probabilities_of_huge_logits_are_finite() -> None:
     found = probabilities(np.array([1e4, -1e4, 0]))
     np.testing.assert_allclose(found, [1, 0, 0])
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_no_number_is_no_probability(wrong: float) -> None:
+    class Broken:
+        def classify(self, sources: list[list[int]]) -> list[Any]:
+            return [np.full((len(source), 2), wrong, np.float32) for source in sources]
+
+    with pytest.raises(FloatingPointError, match="not finite"):
+        ClassificationPass(Broken(), "mean", unk=1).read([Sequence([4, 5], Reading())])

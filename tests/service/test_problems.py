@@ -41,6 +41,9 @@ async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list
     assert found["errors"] == [{"loc": loc, "msg": detail.partition(": ")[2]}]
 
 
+UNREADABLE = "the body is JSON that cannot be read: nested too deeply, or with a number of too many digits"
+
+
 async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
     async with serve() as client:
         found = problem(await client.post("/classify", json={"text": "a", "evidence": 1, "x": 1}), 422)
@@ -63,6 +66,7 @@ async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
         ),
         ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
         ({"text": ["a"] * 300}, "there are 300 texts, the limit is 256"),
+        ({"text": "a", "beam_threshold": -1}, "beam_threshold: Input should be greater than or equal to 0, not -1"),
     ],
 )
 async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
@@ -81,7 +85,8 @@ async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
         (b'"a"', "the body is not a JSON object"),
         (b'{"text": "\xff"}', "the body is not UTF-8: invalid start byte at byte 10"),
         ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
-        (b"[" * 100_000, "There was an error parsing the body"),
+        (b"[" * 100_000, UNREADABLE),
+        (b'{"text": "a", "beam_size": ' + b"1" * 5000 + b"}", UNREADABLE),
     ],
 )
 async def test_a_body_of_the_wrong_shape_is_a_bad_request(serve: Serve, content: bytes, detail: str) -> None:
@@ -131,6 +136,21 @@ async def test_too_much_is_refused_with_both_sizes(serve: Serve) -> None:
         text = problem(await client.post("/translate", json={"text": ["a", "b" * 21]}), 413)
     assert body["detail"] == "the body announces 211 bytes, the limit is 100"
     assert text["detail"] == "a text has 21 characters, the limit is 20"
+
+
+async def test_evidence_and_alignment_of_too_many_tokens_are_refused(serve: Serve) -> None:
+    async with serve(max_shown_tokens=3) as client:
+        for path, wish in (("/classify", "evidence"), ("/translate", "alignment")):
+            few = await client.post(path, json={"text": "the dog", wish: True})
+            assert few.status_code == 200, few.text
+            many = await client.post(path, json={"text": ["the dog", "a dog runs"], wish: True})
+            assert f"{wish}: the texts have" in problem(many, 422)["detail"]
+            assert "the limit is 3" in problem(many, 422)["detail"]
+
+
+async def test_who_names_no_timeout_has_the_longest_where_the_default_is_longer(serve: Serve) -> None:
+    async with serve(max_timeout_s=10.0) as client:
+        assert (await client.post("/translate", json={"text": "the dog"})).status_code == 200
 
 
 async def test_a_deadline_that_passed_is_a_gateway_timeout(serve: Serve) -> None:

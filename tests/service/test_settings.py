@@ -28,7 +28,14 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("PORT", "http"), ("PROVIDER", "tpu"), ("SLOTS", "7"), ("WORKERS", "-1"), ("RATE_LIMIT", "often")],
+    [
+        ("PORT", "http"),
+        ("PROVIDER", "tpu"),
+        ("SLOTS", "7"),
+        ("WORKERS", "-1"),
+        ("RATE_LIMIT", "often"),
+        ("RATE_LIMIT", "1/second;2/minute"),
+    ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str

@@ -381,7 +381,7 @@ def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path
         "vocab_size": V,
     }
     manifest = {
-        "format_version": 6,
+        "format_version": 7,
         "precision": "fp32",
         "opset": 24,
         "dimensions": dimensions,
