@@ -54,7 +54,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "labels": [],
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
-        "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 1.5},
+        "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 2.0},
         "alignment": {"layer": 1, "heads": [0, 1, 2], "next_row": False},
         "bias": None,
         "evaluation": {},

@@ -104,7 +104,7 @@ class Bench:
             }
         )
         attention = attention_pool(artifact, Provider("cpu", 1), Settings(), self.metrics)
-        translator = Translator(manifest, "cpu", tokenizer, Pool([self.engine]), attention, 1000)
+        translator = Translator(manifest, "cpu", tokenizer, Pool([self.engine]), attention, 1000, 1000)
         self.models = Models([translator], [])
 
     def hold(self) -> None:
