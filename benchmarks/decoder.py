@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from tokenizers import Tokenizer
 
+from benchmarks.engines import ATTEND, ATTEND_EXACT
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.processes import Candidate, EngineError, EngineProcess, Run
 from benchmarks.quality import bleu
@@ -24,8 +25,6 @@ from service.runner.provider import usable_cores
 PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random"}
 """Each is saved by itself, since one may have been measured on another machine."""
 KEY = ["model", "beam_size", "batch", "engine"]
-EXACT = "attend exact"
-"""attend with a beam search that gives up no hypothesis, for those that have more than one."""
 HOPELESS = 2.0
 """A candidate that takes so many times as long for half of the work as the best for all of it is given up."""
 
@@ -42,7 +41,7 @@ def candidates(cores: int) -> list[Candidate]:
     ]
     return [
         *attend,
-        *(replace(candidate, engine=EXACT) for candidate in attend),
+        *(replace(candidate, engine=ATTEND_EXACT) for candidate in attend),
         _ctranslate2("1 of 1 thread", 1, 1),
         _ctranslate2(f"1 of {_threads(cores)}", 1, cores),
         _ctranslate2(f"{each}, sharing a batch", cores, 1),
@@ -55,7 +54,7 @@ def candidates(cores: int) -> list[Candidate]:
 
 
 def _attend(label: str, workers: int, threads: int, share: bool = True) -> Candidate:
-    return Candidate("attend", label, {"threads": threads, "workers": workers, "share": share})
+    return Candidate(ATTEND, label, {"threads": threads, "workers": workers, "share": share})
 
 
 def _ctranslate2(label: str, inter_threads: int, intra_threads: int, mkl: bool = False, **settings: Any) -> Candidate:
@@ -106,7 +105,7 @@ def measure(
         works = works_of(sentences, tokenizer)
     else:
         works = works_of_random_ids(sentences, tokenizer, vocab_size=32_000)
-    paths = {engine: model.path(engine, "int8") for engine in ("attend", EXACT, "ctranslate2", "pytorch")}
+    paths = {engine: model.path(engine, "int8") for engine in (ATTEND, ATTEND_EXACT, "ctranslate2", "pytorch")}
 
     @contextmanager
     def processes(wanted: list[Candidate]) -> Iterator[list[EngineProcess]]:
@@ -117,8 +116,10 @@ def measure(
             yield engines
 
     cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
-    with processes(candidates(usable_cores())) as engines:
-        best = {cell: _search(model, engines, *cell, effort, console) for cell in cells}
+    with processes(
+        [c for c in candidates(usable_cores()) if model.name == SHIPPED or c.engine != ATTEND_EXACT]
+    ) as engines:
+        best = {cell: _search(engines, *cell, effort, console) for cell in cells}
     for (beam_size, batch), chosen in best.items():
         with processes(chosen) as engines:
             runs = _in_turns(engines, beam_size, batch, effort)
@@ -136,7 +137,7 @@ def measure(
 
 
 def _search(
-    model: BenchmarkModel, engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
+    engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
 ) -> list[Candidate]:
     """The fastest candidate of each engine, of those that can do this at all."""
     best: dict[str, tuple[float, Candidate]] = {}
@@ -145,8 +146,8 @@ def _search(
         candidate = engine.candidate
         if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "workers")) > 1:
             continue  # one sentence keeps one of them busy
-        if candidate.engine == EXACT and (beam_size == 1 or model.name == RANDOM):
-            continue  # the same as attend
+        if candidate.engine == ATTEND_EXACT and beam_size == 1:
+            continue  # it has nothing to give up
         fastest = best.get(candidate.engine, (float("inf"), candidate))
         try:
             engine.run(beam_size, batch, 1)  # it may have to arrange itself for this size

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.conversion import convert
+from benchmarks.engines import ATTEND, ATTEND_EXACT
 from benchmarks.random_model import save_random_checkpoint
 from benchmarks.texts import vocabulary
 from benchmarks.workspace import ROOT, made_from, workspace
@@ -57,7 +58,7 @@ class BenchmarkModel:
 
     def path(self, engine: str, precision: Precision) -> Path:
         """The model as the engine named wants it."""
-        if engine in ("attend", "attend exact"):
+        if engine in (ATTEND, ATTEND_EXACT):
             return self.artifacts(precision)
         if engine == "ctranslate2":
             return self.ctranslate2(precision)

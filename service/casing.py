@@ -27,7 +27,7 @@ _SMALL_IN_TITLES = {
     )
 }
 """Words that stay as they are where all others get a capital, of the languages that write headlines so."""
-_IN_NO_NAME = re.compile(
+_NEVER_IN_NAMES = re.compile(
     "about|all|and|can|do|don|does|for|here|how|i|in|is|it|more|my|not?|now|off|or|our|out|that|this|to|up|us|we|what|when"
     "|where|who|why|yours?|you",
     re.IGNORECASE,
@@ -117,7 +117,7 @@ def without_title_case(
         is_usual = [_is_usually_small(word.group(1), count_tokens) for word in titled]
         if 2 * sum(is_usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
             continue
-        if len(titled) <= _SHORT_TITLE and not any(_IN_NO_NAME.fullmatch(word.group(1)) for word in words):
+        if len(titled) <= _SHORT_TITLE and not any(_NEVER_IN_NAMES.fullmatch(word.group(1)) for word in words):
             continue
         names = {
             word.start()

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+ATTEND = "attend"
+ATTEND_EXACT = "attend exact"
+"""The same with a beam search that gives up no hypothesis that has fallen behind, as CTranslate2's does not."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -37,10 +41,10 @@ def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngin
 
     Each adapter is imported when asked for: a process that measures one engine must not carry the libraries of another.
     """
-    if engine in ("attend", "attend exact"):
+    if engine in (ATTEND, ATTEND_EXACT):
         from benchmarks.engines.attend import AttendEngine
 
-        return AttendEngine(model, **settings, exact=engine == "attend exact")
+        return AttendEngine(model, **settings, exact=engine == ATTEND_EXACT)
     if engine == "ctranslate2":
         from benchmarks.engines.ctranslate2 import CTranslate2Engine
 

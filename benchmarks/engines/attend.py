@@ -32,7 +32,7 @@ class AttendEngine:
         workers: processes; 0 for none but this one, None for what the service chooses.
         share: whether workers share the sentences in flight, or have that many each.
         slots: rows of one worker; None for those that the sentences in flight take.
-        exact: whether beam search gives up no hypothesis that has fallen behind, as CTranslate2's does not.
+        exact: whether beam search gives up no hypothesis.
     """
 
     def __init__(

@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,8 +64,9 @@ async def test_each_of_several_texts_is_worked_on_in_order() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("reason", ["deadline", "client gone"])
-async def test_texts_that_nobody_waits_for_are_left(reason: str) -> None:
-    slow = Slow()
+async def test_texts_that_nobody_waits_for_are_left(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, threads = Slow(), ThreadPoolExecutor()
+    monkeypatch.setattr("service.tokenization._THREADS", threads)
     timeout_s = 0.001 if reason == "deadline" else PATIENCE_S
     waiting = asyncio.ensure_future(beside_each(LONG, slow, 2 * SHORT, timeout_s))
     if reason == "deadline":
@@ -76,5 +78,5 @@ async def test_texts_that_nobody_waits_for_are_left(reason: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
     slow.gate.set()
-    await asyncio.sleep(0.05)  # in which the thread would go on
+    threads.shutdown()  # waits for the thread
     assert slow.read in (["a"], [])
