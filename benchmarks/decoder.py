@@ -25,8 +25,11 @@ from service.runner.provider import usable_cores
 PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random"}
 """Each is saved by itself, since one may have been measured on another machine."""
 KEY = ["model", "beam_size", "batch", "engine"]
-HOPELESS = 2.0
-"""A candidate that takes so many times as long for half of the work as the best for all of it is given up."""
+HOPELESS = 1.5
+"""A candidate that takes so many times as long as the best, in one pass, is given up."""
+FINALISTS_REPETITIONS = 3
+"""Passes, in turns, that choose among the others."""
+SLOW_REPETITIONS = 3
 
 
 def candidates(cores: int) -> list[Candidate]:
@@ -73,7 +76,7 @@ class Effort:
     Args:
         sentences: of one pass; a third of them where one sentence runs at a time.
         search: sentences of one pass while settings are searched.
-        repetitions: passes of each engine, in turns.
+        repetitions: passes of each engine, in turns; PyTorch only makes `SLOW_REPETITIONS`.
     """
 
     sentences: int
@@ -85,7 +88,7 @@ class Effort:
 
 
 FULL = {
-    SHIPPED: Effort(sentences=384, search=128, repetitions=5),
+    SHIPPED: Effort(sentences=384, search=256, repetitions=15),
     RANDOM: Effort(sentences=128, search=64, repetitions=3),
 }
 QUICK = {
@@ -140,34 +143,49 @@ def _search(
     engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort, console: Console
 ) -> list[Candidate]:
     """The fastest candidate of each engine, of those that can do this at all."""
-    best: dict[str, tuple[float, Candidate]] = {}
     count = min(effort.search, effort.count(batch))
+    by_engine: dict[str, list[tuple[float, EngineProcess]]] = {}
     for engine in engines:
         candidate = engine.candidate
         if batch == 1 and max(candidate.settings.get(name, 1) for name in ("inter_threads", "workers")) > 1:
             continue  # one sentence keeps one of them busy
         if candidate.engine == ATTEND_EXACT and beam_size == 1:
             continue  # it has nothing to give up
-        fastest = best.get(candidate.engine, (float("inf"), candidate))
         try:
             engine.run(beam_size, batch, 1)  # it may have to arrange itself for this size
-            if engine.run(beam_size, batch, count // 2).seconds > HOPELESS * fastest[0]:
-                continue
             seconds = engine.run(beam_size, batch, count).seconds
         except EngineError as error:
             console.print(f"{candidate.engine}, beam {beam_size}: {error}")
             continue
-        best[candidate.engine] = min(fastest, (seconds, candidate), key=lambda found: found[0])
+        by_engine.setdefault(candidate.engine, []).append((seconds, engine))
+    return [_fastest(tried, beam_size, batch, count, console) for tried in by_engine.values()]
+
+
+def _fastest(
+    tried: list[tuple[float, EngineProcess]], beam_size: int, batch: int, count: int, console: Console
+) -> Candidate:
+    limit = HOPELESS * min(seconds for seconds, _ in tried)
+    finalists = [engine for seconds, engine in tried if seconds <= limit]
+    if len(finalists) == 1:
+        return finalists[0].candidate
+    turns = [[engine.run(beam_size, batch, count) for engine in finalists] for _ in range(FINALISTS_REPETITIONS)]
+    medians = [statistics.median(run.seconds for run in runs) for runs in zip(*turns, strict=True)]
+    for engine, seconds in zip(finalists, medians, strict=True):
+        candidate = engine.candidate
         console.print(f"  beam {beam_size} batch {batch}: {candidate.engine}, {candidate.label}: {seconds:.2f} s")
-    return [candidate for _, candidate in best.values()]
+    return finalists[medians.index(min(medians))].candidate
 
 
 def _in_turns(engines: list[EngineProcess], beam_size: int, batch: int, effort: Effort) -> list[list[Run]]:
     count = effort.count(batch)
+    runs: list[list[Run]] = [[] for _ in engines]
     for engine in engines:
         engine.run(beam_size, batch, count // 2)  # warm-up
-    turns = [[engine.run(beam_size, batch, count) for engine in engines] for _ in range(effort.repetitions)]
-    return [list(runs) for runs in zip(*turns, strict=True)]
+    for turn in range(effort.repetitions):
+        for engine, of_engine in zip(engines, runs, strict=True):
+            if turn < SLOW_REPETITIONS or engine.candidate.engine != "pytorch":
+                of_engine.append(engine.run(beam_size, batch, count))
+    return runs
 
 
 def _record(engine: EngineProcess, runs: list[Run], sentences: int) -> Record:

@@ -1,19 +1,25 @@
 """The rows of each table of the report, from records. The first row names the columns."""
 
+import statistics
+
+from benchmarks.engines import ATTEND
 from benchmarks.results import Record
 
 Rows = list[list[str]]
 
 
 def decoder_rows(records: list[Record]) -> Rows:
-    """One row per engine of each cell, with attend's ratio to CTranslate2."""
+    """One row per engine of each cell, with attend's ratio to it: the median over the turns of the other's time by its.
+
+    What slows the machine for a while slows both runs of a turn.
+    """
     rows = [
         ["model", "beam", "batch", "engine", "settings", "tokens/s", "ms/sentence", "peak MB", "BLEU", "attend's ratio"]
     ]
-    speed = {(*_cell(r), r["engine"]): r["tokens_per_s"] for r in records}
+    seconds = {(*_cell(r), r["engine"]): r["seconds"] for r in records}
     for r in sorted(records, key=lambda r: (r["model"] != "translate-en-fr", *_cell(r)[1:], r["engine"])):
-        ours = speed.get((*_cell(r), "attend"))
-        ratio = "" if ours is None or r["engine"] == "attend" else f"**{ours / r['tokens_per_s']:.2f}**"
+        ours = seconds.get((*_cell(r), ATTEND))
+        ratio = "" if ours is None or r["engine"] == ATTEND else f"**{_ratio(r['seconds'], ours):.2f}**"
         measured = [f"{r['tokens_per_s']:,.0f}", f"{r['ms_per_sentence']:.2f}", f"{r['peak_mb']:.0f}", _bleu(r), ratio]
         engine = f"{r['engine']} {r['precision']}"
         rows.append([r["model"], str(r["beam_size"]), str(r["batch"]), engine, r["settings"], *measured])
@@ -100,6 +106,10 @@ def attention_rows(records: list[Record]) -> Rows:
         numbers = [f"{r['alone_p50_ms']:.1f}", f"{r['others_per_s']:.0f}", share, f"{r['others_p99_ms']:.1f}"]
         rows.append([r["wish"], *numbers, str(r["failed"])])
     return rows
+
+
+def _ratio(seconds: list[float], ours: list[float]) -> float:
+    return statistics.median(other / own for other, own in zip(seconds, ours, strict=False))  # of the turns both took
 
 
 def _cell(record: Record) -> tuple[str, int, int]:

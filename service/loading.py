@@ -79,7 +79,7 @@ def _translator(
     manifest = artifact.manifest
     on_cpu = provider.name == "cpu"
     n_workers = (provider.threads if on_cpu else 1) if settings.workers is None else settings.workers
-    slots = settings.slots or (48 if on_cpu else 256)
+    slots = settings.slots or (96 if on_cpu else 256)
     make_engine = partial(
         translation_engine,
         artifact,

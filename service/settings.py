@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses that one worker runs at once (decoder rows); by default 48 on the CPU, 256 on CUDA. "
+        description="Hypotheses that one worker runs at once (decoder rows); by default 96 on the CPU, 256 on CUDA. "
         "Of texts to classify, to embed or to attend to, as many; by default 256.",
     )
     max_waiting: int = Field(

@@ -1,13 +1,14 @@
 from benchmarks.tables import decoder_rows, latency_rows
 
 
-def cell(engine: str, tokens_per_s: float, batch: int = 8) -> dict[str, object]:
+def cell(engine: str, seconds: list[float], batch: int = 8) -> dict[str, object]:
     named = {"model": "m", "beam_size": 4, "batch": batch, "engine": engine, "settings": "s", "precision": "int8"}
-    return {**named, "tokens_per_s": tokens_per_s, "ms_per_sentence": 1.0, "peak_mb": 50.0, "bleu": None}
+    return {**named, "seconds": seconds, "tokens_per_s": 1.0, "ms_per_sentence": 1.0, "peak_mb": 50.0, "bleu": None}
 
 
-def test_ratios_compare_engines_of_one_cell_and_favour_attend_above_one() -> None:
-    records = [cell("attend", 300.0), cell("ctranslate2", 200.0), cell("ctranslate2", 600.0, batch=32)]
+def test_ratios_compare_engines_of_one_cell_turn_by_turn_and_favour_attend_above_one() -> None:
+    slowed_in_between = [cell("attend", [2.0, 2.0, 4.0, 6.0]), cell("ctranslate2", [3.0, 3.0, 6.0])]
+    records = [*slowed_in_between, cell("ctranslate2", [1.0], batch=32)]
     ratios = {(row[2], row[3]): row[-1] for row in decoder_rows(records)[1:]}
 
     assert ratios == {("8", "attend int8"): "", ("8", "ctranslate2 int8"): "**1.50**", ("32", "ctranslate2 int8"): ""}
