@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from tokenizers import Tokenizer
 
+from benchmarks.engines import ATTEND
 from benchmarks.load import Load, offer, saturate
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.peers.sentencepiece_model import tokenized_alike
@@ -21,7 +22,7 @@ from benchmarks.results import Record, command, load, save
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences, works_of
 
-SERVERS = ("attend", "fastapi", "libretranslate")
+SERVERS = (ATTEND, "fastapi", "libretranslate")
 TEXTS = 512
 TEXTS_PER_BATCH = 32
 CONNECTIONS = {1: 64, TEXTS_PER_BATCH: 4}
@@ -70,7 +71,7 @@ class HttpBenchmark:
             self._save("saturation", ["server", "beam_size", "texts"], {**record, "rates": [run.rate for run in runs]})
 
     def latency(self, peer: str, share: float) -> None:
-        """attend and a peer at one load, a share of what the peer bears.
+        """attend and a peer at one load, a share of what the peer bears, each with the settings that are best at it.
 
         Raises:
             LookupError: the peer's saturation has not been measured.
@@ -79,18 +80,19 @@ class HttpBenchmark:
         if saturated is None:
             raise LookupError(f"measure saturation first, {peer} has none at beam {self.beam_size}")
         rate = share * saturated["texts_per_s"]
-        pair = [self._best("attend"), self._best(peer)]
-        connections = min(max(64, round(rate)), *(variant.max_connections for variant in pair))
-        loads: dict[str, list[Load]] = {}
-        for _ in range(self.repetitions):
-            for variant in pair:
-                with Server(variant) as server:
-                    bodies = server.bodies(self._requests(1))
-                    run = offer(server.url, bodies, connections, rate, self.seconds)
-                loads.setdefault(variant.server, []).append(run)
-        for name, runs in loads.items():
+        tried = {name: variants(name, self.beam_size) for name in (ATTEND, peer)}
+        connections = min(
+            max(64, round(rate)), *(variant.max_connections for some in tried.values() for variant in some)
+        )
+        pair = [
+            min(some, key=lambda variant: self._offer(variant, connections, rate).p99_ms) if some[1:] else some[0]
+            for some in tried.values()
+        ]
+        turns = [[self._offer(variant, connections, rate) for variant in pair] for _ in range(self.repetitions)]
+        for variant, runs in zip(pair, zip(*turns, strict=True), strict=True):
             run = _median(runs, [run.p99_ms for run in runs])
-            record = {"server": name, "peer": peer, "share": share, "offered_per_s": rate, "connections": connections}
+            record = {"server": variant.server, "settings": variant.label, "peer": peer, "share": share}
+            record |= {"offered_per_s": rate, "connections": connections}
             record |= {**asdict(run), "rate": run.rate, "all_p99_ms": [run.p99_ms for run in runs]}
             self._save("latency", ["server", "beam_size", "peer", "share"], record)
 
@@ -141,6 +143,10 @@ class HttpBenchmark:
     def _saturate(self, server: Server, texts: int) -> Load:
         bodies = server.bodies(self._requests(texts))
         return saturate(server.url, bodies, CONNECTIONS[texts], self.seconds)
+
+    def _offer(self, variant: Variant, connections: int, rate: float) -> Load:
+        with Server(variant) as server:
+            return offer(server.url, server.bodies(self._requests(1)), connections, rate, self.seconds)
 
     def _known(self, part: str, **fields: object) -> Record | None:
         wanted = {"beam_size": self.beam_size, **fields}.items()

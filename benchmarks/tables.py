@@ -9,10 +9,7 @@ Rows = list[list[str]]
 
 
 def decoder_rows(records: list[Record]) -> Rows:
-    """One row per engine of each cell, with attend's ratio to it: the median over the turns of the other's time by its.
-
-    What slows the machine for a while slows both runs of a turn.
-    """
+    """One row per engine of each cell, with attend's ratio to it."""
     rows = [
         ["model", "beam", "batch", "engine", "settings", "tokens/s", "ms/sentence", "peak MB", "BLEU", "attend's ratio"]
     ]
@@ -50,10 +47,10 @@ def saturation_rows(records: list[Record]) -> Rows:
             "attend's ratio",
         ]
     ]
-    ours = {(r["beam_size"], r["texts"]): r["texts_per_s"] for r in records if r["server"] == "attend"}
+    ours = {(r["beam_size"], r["texts"]): r["rates"] for r in records if r["server"] == ATTEND}
     for r in sorted(records, key=lambda r: (r["beam_size"], r["texts"], r["server"])):
         own = ours.get((r["beam_size"], r["texts"]))
-        ratio = "" if own is None or r["server"] == "attend" else f"**{own / r['texts_per_s']:.2f}**"
+        ratio = "" if own is None or r["server"] == ATTEND else f"**{_ratio(own, r['rates']):.2f}**"
         counts = [r["server"], r["settings"], str(r["beam_size"]), str(r["texts"]), f"{r['texts_per_s']:,.0f}"]
         rows.append([*counts, *_percentiles(r), str(r["failed"]), ratio])
     return rows
@@ -66,6 +63,7 @@ def latency_rows(records: list[Record]) -> Rows:
             "beam",
             "offered/s",
             "server",
+            "settings",
             "answered/s",
             "p50 ms",
             "p95 ms",
@@ -74,12 +72,12 @@ def latency_rows(records: list[Record]) -> Rows:
             "attend's ratio (p99)",
         ]
     ]
-    ours = {_load(r): r["p99_ms"] for r in records if r["server"] == "attend"}
+    ours = {_load(r): r["all_p99_ms"] for r in records if r["server"] == ATTEND}
     for r in sorted(records, key=lambda r: (*_load(r), r["server"])):
         own = ours.get(_load(r))
-        ratio = "" if own is None or r["server"] == "attend" else f"**{r['p99_ms'] / own:.2f}**"
+        ratio = "" if own is None or r["server"] == ATTEND else f"**{_ratio(r['all_p99_ms'], own):.2f}**"
         load = [f"{r['share']:.0%} of {r['peer']}", str(r["beam_size"]), f"{r['offered_per_s']:.0f}", r["server"]]
-        rows.append([*load, f"{r['rate']:.0f}", *_percentiles(r), str(r["failed"]), ratio])
+        rows.append([*load, r["settings"], f"{r['rate']:.0f}", *_percentiles(r), str(r["failed"]), ratio])
     return rows
 
 
@@ -108,8 +106,9 @@ def attention_rows(records: list[Record]) -> Rows:
     return rows
 
 
-def _ratio(seconds: list[float], ours: list[float]) -> float:
-    return statistics.median(other / own for other, own in zip(seconds, ours, strict=False))  # of the turns both took
+def _ratio(more: list[float], less: list[float]) -> float:
+    """The median over the turns that both took, so that what slows the machine for a while slows both sides."""
+    return statistics.median(a / b for a, b in zip(more, less, strict=False))
 
 
 def _cell(record: Record) -> tuple[str, int, int]:

@@ -58,7 +58,7 @@ def model_card(
     sections = [
         _header(config, n_parameters),
         _scores(config, results),
-        _data(config),
+        _data(config, training),
         _training(config, training),
         _limits(config),
         *([_cases(cases), _failures(cases)] if cases else []),
@@ -133,7 +133,7 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
     return "\n".join(lines)
 
 
-def _data(config: Config) -> str:
+def _data(config: Config, training: dict[str, Any]) -> str:
     rows = [
         f"| {source.file}{REWRITES[source.rewrite]} | {_share(source)} | {source.licence} |"
         for source in config.data.train
@@ -149,6 +149,8 @@ def _data(config: Config) -> str:
             f"| {source.file}, as the n-grams label it | those they are sure of | {source.licence} |"
             for source in texts
         ]
+    earlier = training.get("licences", {}).items() - config.licences().items()
+    rows += [f"| {file}, in an earlier run | | {licence} |" for file, licence in sorted(earlier)]
     return "\n".join(
         [
             "## Training data and licences",

@@ -270,6 +270,13 @@ class Config(Strict):
             raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
         return self
 
+    def licences(self) -> dict[str, str]:
+        """Of each corpus that is trained on, by its file."""
+        sources = list(self.data.train)
+        sources += self.pretraining.train if self.pretraining else ()
+        sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
+        return {source.file: source.licence for source in sources}
+
 
 def load_config(path: Path) -> Config:
     """Read and check a configuration file.

@@ -62,9 +62,10 @@ def read_tsv(path: Path) -> Iterator[Row]:
 
 def _parse_line(path: Path, number: int, line: bytes) -> Row:
     try:
-        columns = line.decode("utf-8").rstrip("\r\n").split("\t")
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")  # some editors begin a file with a mark
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: not UTF-8 at byte {error.start}") from error
+    columns = text.rstrip("\r\n").split("\t")
     if len(columns) != 2:
         raise DataError(f"{path}, line {number}: {len(columns)} columns where 2 are expected")
     if not columns[0].strip() or not columns[1].strip():

@@ -12,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import ClassifierConfig, DataSource
-from model.data import Row, load_rows
+from model.data import DataError, Row, load_rows
 from model.language_model import LanguageModel
 from model.perplexity import measure
 from model.reliability import calibration_error, negative_log_likelihood
@@ -147,6 +147,7 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
 
     Raises:
         CheckpointError: the checkpoint is not a classifier.
+        DataError: a text is empty.
     """
     model = checkpoint.model
     if not isinstance(model, TransformerClassifier):
@@ -154,6 +155,8 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
     size = checkpoint.config.data.max_tokens
     windows: list[tuple[int, list[int]]] = []
     for i, text in enumerate(checkpoint.tokenizer.encode_batch_fast(list(texts))):
+        if not text.ids:
+            raise DataError(f"text {i + 1} has nothing in it to be classified")
         windows += [(i, text.ids[start : start + size]) for start in range(0, len(text.ids), size)]
     logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]
     for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):

@@ -46,6 +46,7 @@ from model.stage import Stage, last_checkpoint, optimize
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
+EARLIER = "earlier.json"
 SELF_LABELLING_TOKENS = 65_536
 
 
@@ -67,9 +68,9 @@ def train(
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
     """
-    earlier = {} if start is None else load_training(start)
-    lightning.seed_everything(config.training.seed, workers=True)
     run_dir.mkdir(parents=True, exist_ok=True)
+    earlier = _earlier(run_dir, start)
+    lightning.seed_everything(config.training.seed, workers=True)
     tokenizer_path = run_dir / TOKENIZER
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
@@ -81,12 +82,14 @@ def train(
         start_with(model, start, tokenizer)
     if isinstance(model, TransformerClassifier):
         n_grams, model.n_grams = model.n_grams, None
+        texts: list[Ids] = []  # read before hours of training, in case they are missing
+        if config.n_gram_training is not None:
+            texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
         if config.pretraining is not None:
             stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
             optimize(model, stage, run_dir / "pretraining")
         optimize(model, _review_stage(config.training, data), run_dir)
         if n_grams is not None and config.n_gram_training is not None:
-            texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
             train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
         model.n_grams = n_grams
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
@@ -152,6 +155,22 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
+def _earlier(run_dir: Path, start: Path | None) -> dict[str, Any]:
+    """What has been noted of the runs before this one.
+
+    Kept with the run, which may be resumed when its own result lies where it began.
+    """
+    kept = run_dir / EARLIER
+    facts: dict[str, Any] = {}
+    if kept.is_file():
+        facts = json.loads(kept.read_text())
+    elif start is not None:
+        facts = load_training(start)
+        facts.setdefault("licences", load_config(start / CONFIG).licences())
+    kept.write_text(json.dumps(facts))
+    return facts
+
+
 def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
     """What the model card tells of a run, and of those before it."""
     run_dirs = [run_dir]
@@ -166,4 +185,5 @@ def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, 
         "hours": round(earlier.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
         "averaged_checkpoints": config.training.average_checkpoints,
         "threads": torch.get_num_threads(),
+        "licences": earlier.get("licences", {}) | config.licences(),
     }

@@ -41,7 +41,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
     app.include_router(model_routes(models, settings))
     app.include_router(operations_routes(models, metrics))
     # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
     app.add_middleware(CancelOnDisconnect)
     app.add_middleware(Bookkeeping, metrics=metrics)
     app.openapi = problems.openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way

@@ -9,6 +9,7 @@
         ├── KeyMissing              401
         ├── KeyWrong                403
         ├── UnknownModel            404
+        ├── BodyTooSlow             408
         ├── TooLarge                413
         ├── UnsupportedMediaType    415
         ├── NotAcceptable           422
@@ -77,6 +78,14 @@ class KeyWrong(RequestError):
 
 class UnknownModel(RequestError):
     status, title = 404, "Not Found"
+
+
+class BodyTooSlow(RequestError):
+    status, title = 408, "Request Timeout"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Connection": "close"}
 
 
 class TooLarge(RequestError):

@@ -1,4 +1,4 @@
-"""What every request passes, as plain ASGI: identity and bookkeeping, clients that leave, bodies that are too large."""
+"""What every request passes, as plain ASGI: bookkeeping, clients that leave, bodies too large or too slow."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import ClientGone, InferenceFailed, TooLarge
+from service.errors import BodyTooSlow, ClientGone, InferenceFailed, TooLarge
 from service.metrics import Metrics
 from service.problems import internal_error
 from service.timing import Timing
@@ -112,28 +112,37 @@ class CancelOnDisconnect:
 
 
 class BodyLimit:
-    """Stops reading a body once it is over the limit, however long it claims to be or turns out."""
+    """Stops reading a body once it is over the limit, however long it claims to be or turns out, or takes too long."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, timeout_s: float) -> None:
         self.app = app
         self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "")
-        size = 0
+        size, ended = 0, False
+        ends_at = asyncio.get_running_loop().time() + self._timeout_s
 
-        async def receive_within_limit() -> Message:
-            nonlocal size
+        async def receive_within_limits() -> Message:
+            nonlocal size, ended
+            if ended:
+                return await receive()
             self._check(int(announced) if announced.isdecimal() else 0, "announces")
-            message = await receive()
+            try:
+                async with asyncio.timeout_at(ends_at):
+                    message = await receive()
+            except TimeoutError:
+                raise BodyTooSlow(f"after {self._timeout_s:g} s the body had not come, only {size} bytes") from None
             size += len(message.get("body", b""))
             self._check(size, "has at least")
+            ended = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_within_limit, send)
+        await self.app(scope, receive_within_limits, send)
 
     def _check(self, size: int, verb: str) -> None:
         if size > self._max_bytes:

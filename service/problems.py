@@ -19,6 +19,7 @@ WHEN = {
     401: "The key is missing.",
     403: "The key is wrong.",
     404: "No model has this name.",
+    408: "The body did not come in time.",
     413: "The body or a text is over its limit.",
     415: "The content type is not JSON.",
     422: "Well-formed, but not acceptable.",

@@ -32,7 +32,7 @@ def model_routes(models: Models, settings: Settings) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured."""
     guards = access(settings)
     router = APIRouter(route_class=JsonRoute, dependencies=guards.checks)
-    of_work = documented(*guards.statuses, 400, 404, 413, 415, 422, 500, 503, 504)
+    of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
     @router.post("/translate", responses=of_work, response_model_exclude_none=True)
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:

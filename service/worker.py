@@ -30,6 +30,9 @@ Output = TypeVar("Output")
 SILENCE_S = 5.0
 """A worker that has not reported for this long is not ready."""
 
+HUNG_S = 60.0
+"""One that has not for this long is taken for dead, and replaced."""
+
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Before a process is replaced that has not served; each pause is twice the one before."""
 
@@ -102,7 +105,7 @@ class Worker(Generic[Output]):
     def start(self) -> None:
         """Listen to the process from the running event loop, in which all requests are submitted from now on."""
         self._loop = asyncio.get_running_loop()
-        self._supervision = self._loop.create_task(self._supervise())
+        self._supervision = asyncio.gather(self._supervise(), self._end_what_hangs())
 
     def submit(self, sequences: list[Sequence[Output]], deadline: float) -> "asyncio.Future[Answer[Output]]":
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
@@ -190,6 +193,19 @@ class Worker(Generic[Output]):
                 await asyncio.sleep(pause_s)
                 pause_s = min(max(FIRST_PAUSE_S, 2 * pause_s), LONGEST_PAUSE_S)
                 await self._try_to_replace()
+
+    async def _end_what_hangs(self) -> None:
+        """Kill a process that lives and does not go on; what follows is what follows a death.
+
+        Silence is counted in looks, not by the clock: where the whole service was paused, it is nobody's fault.
+        """
+        silent_s = 0.0
+        while True:
+            await asyncio.sleep(SILENCE_S)
+            silent_s = 0.0 if self._ended or self._trouble() is None else silent_s + SILENCE_S
+            if silent_s >= HUNG_S:
+                logger.critical("%s: the worker process hangs and is killed", self.name)
+                self._process.child.kill()
 
     async def _listen(self) -> None:
         async for kind, *content in self._process.messages():

@@ -16,8 +16,16 @@ def test_ratios_compare_engines_of_one_cell_turn_by_turn_and_favour_attend_above
 
 def test_latency_is_compared_at_the_same_load_only() -> None:
     def at(server: str, share: float, p99_ms: float) -> dict[str, object]:
-        load = {"server": server, "peer": "fastapi", "share": share, "beam_size": 4, "offered_per_s": 100.0}
-        return {**load, "rate": 99.0, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": p99_ms, "failed": 0}
+        load = {
+            "server": server,
+            "settings": "s",
+            "peer": "fastapi",
+            "share": share,
+            "beam_size": 4,
+            "offered_per_s": 100.0,
+        }
+        measured = {"rate": 99.0, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": p99_ms, "all_p99_ms": [p99_ms], "failed": 0}
+        return {**load, **measured}
 
     rows = latency_rows([at("attend", 0.5, 10.0), at("fastapi", 0.5, 25.0), at("fastapi", 0.8, 40.0)])
     assert [row[-1] for row in rows[1:]] == ["", "**2.50**", ""]

@@ -76,6 +76,15 @@ def test_the_other_directions(server: httpx.Client, text: str, source: str, targ
     assert [word for word in words if word not in found] == []
 
 
+def test_a_title_is_translated_as_the_sentence_that_it_is(server: httpx.Client) -> None:
+    texts = ["How to Train Your Dog in Ten Days", "How to train your dog in ten days"]
+    answer = server.post("/translate", json={"text": texts, "target": "fr"}).raise_for_status().json()
+    title, sentence = (translation["text"] for translation in answer["translations"])
+    assert title == sentence
+    assert "chien" in title
+    assert "dix jours" in title
+
+
 @pytest.mark.parametrize(
     ("strange", "plain", "source", "target"),
     [

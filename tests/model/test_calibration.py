@@ -46,6 +46,18 @@ def test_the_factors_go_into_the_weights() -> None:
     torch.testing.assert_close(model(ids, lengths)[0], first * encoder + counted * second * n_grams)
 
 
+def test_what_is_calibrated_is_not_changed_by_being_calibrated_again() -> None:
+    torch.manual_seed(1)
+    model = TransformerClassifier(CONFIG).eval()
+    assert model.n_grams is not None
+    torch.nn.init.normal_(model.n_grams.weight)
+    held_out = examples(200)
+    calibrate(model, held_out)
+    again = calibrate(model, held_out)
+    assert again is not None
+    np.testing.assert_allclose(again.factors, 1, rtol=0.02)
+
+
 def test_held_out_labels_become_likelier_and_no_text_alone_changes_its_label() -> None:
     torch.manual_seed(1)
     model = TransformerClassifier(CONFIG.model_copy(update={"n_grams": None})).eval()

@@ -49,6 +49,14 @@ def test_the_card_says_what_the_model_began_with() -> None:
     assert "--start" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 
 
+def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
+    config = configured(TRANSLATOR)
+    licences = config.licences() | {"laws.tsv": "by attribution"}
+    card = model_card(config, TRAINING | {"licences": licences}, [TRANSLATED], 1000)
+    assert "| laws.tsv, in an earlier run | | by attribution |" in card
+    assert card.count("in an earlier run") == 1
+
+
 def test_without_a_suite_there_are_no_cases() -> None:
     assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 

@@ -21,6 +21,10 @@ def test_rows_are_read_plain_and_compressed(tmp_path: Path, name: str) -> None:
     assert list(read_tsv(path)) == [Row("A dog.", "Un chien."), Row("Hi!", "Salut\u202f!")]
 
 
+def test_the_mark_with_which_editors_begin_a_file_is_no_text(tmp_path: Path) -> None:
+    assert list(read_tsv(write(tmp_path / "a.tsv", b"\xef\xbb\xbfA dog.\tUn chien.\n"))) == [Row("A dog.", "Un chien.")]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -10,7 +10,7 @@ import torch
 
 from model.batching import ReviewExample, collate_masked
 from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_model, load_checkpoint, load_training
-from model.config import Config, NGramConfig
+from model.config import Config, DataSource, NGramConfig
 from model.data import DataError
 from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
@@ -73,6 +73,35 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(dat
     assert "began_with" not in facts, "it is the same model, trained further"
 
 
+def test_a_run_that_is_resumed_where_it_began_counts_no_step_twice(data: Path, tmp_path: Path) -> None:
+    (data / "other.tsv").write_text(lines(PAIRS))
+    out, once = tmp_path / "out", translation_config(max_steps=1, checkpoint_every_steps=1)
+    train(once, data, tmp_path / "run", out)
+    source = DataSource(file="other.tsv", licence="another")
+    further = once.model_copy(update={"data": once.data.model_copy(update={"train": (source,)})})
+    for _ in range(2):
+        train(further, data, tmp_path / "further", out, start=out)
+        facts = load_training(out)
+        assert (facts["steps"], facts["runs"]) == (2, 2)
+        assert facts["licences"] == once.licences() | {"other.tsv": "another"}
+
+
+def test_rewritings_that_apply_to_no_row_are_left_out(data: Path, tmp_path: Path) -> None:
+    config = translation_config(max_steps=1, checkpoint_every_steps=1)
+    (source,) = config.data.train
+    no_numbers = source.model_copy(update={"rewrite": "other_numbers"})
+    with_both = config.data.model_copy(update={"train": (source, no_numbers)})
+    train(config.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
+    assert load_training(tmp_path / "out")["steps"] == 1
+
+
+def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> None:
+    config = translation_config()
+    short = config.model_copy(update={"data": config.data.model_copy(update={"max_tokens": 1})})
+    with pytest.raises(DataError, match="no training rows are left: all are longer than 1 tokens"):
+        train(short, data, tmp_path / "run", tmp_path / "out")
+
+
 def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both_have(
     data: Path, tmp_path: Path
 ) -> None:
@@ -124,6 +153,8 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(da
     checkpoint = load_checkpoint(tmp_path / "out")
     bad, good = (text for _, text in REVIEWS)
     scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
+    with pytest.raises(DataError, match="text 2 has nothing in it"):
+        classify(checkpoint, [good, ""])
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
 
 

@@ -9,9 +9,10 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import ClientGone, TooLarge
+from service.errors import BodyTooSlow, ClientGone, TooLarge
 from service.metrics import Metrics
 from service.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
+from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -146,17 +147,32 @@ async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def test_a_body_that_announces_too_much_is_refused_unread() -> None:
     with pytest.raises(TooLarge, match="the body announces 11 bytes, the limit is 10"):
-        await call(BodyLimit(read_body, 10), headers=[(b"content-length", b"11")])
+        await call(BodyLimit(read_body, 10, PATIENCE_S), headers=[(b"content-length", b"11")])
 
 
 async def test_a_body_is_refused_as_soon_as_it_is_over_the_limit() -> None:
     chunks = [{"type": "http.request", "body": b"1234", "more_body": True}] * 3
     with pytest.raises(TooLarge, match="the body has at least 12 bytes, the limit is 10"):
-        await call(BodyLimit(read_body, 10), chunks)
+        await call(BodyLimit(read_body, 10, PATIENCE_S), chunks)
 
 
 async def test_a_body_at_the_limit_is_read() -> None:
-    await call(BodyLimit(read_body, 10), [{"type": "http.request", "body": b"1234567890"}])
+    await call(BodyLimit(read_body, 10, PATIENCE_S), [{"type": "http.request", "body": b"1234567890"}])
+
+
+async def test_a_body_that_does_not_end_in_time_is_not_waited_for() -> None:
+    with pytest.raises(BodyTooSlow, match=r"after 0\.01 s the body had not come, only 4 bytes"):
+        await call(BodyLimit(read_body, 10, 0.01), [{"type": "http.request", "body": b"1234", "more_body": True}])
+
+
+async def test_what_comes_after_the_body_may_take_longer() -> None:
+    async def wait(scope: Scope, receive: Receive, send: Send) -> None:
+        await read_body(scope, receive, send)
+        with pytest.raises(TimeoutError):  # which BodyTooSlow is not
+            async with asyncio.timeout(0.05):
+                await receive()
+
+    await call(BodyLimit(wait, 10, 0.01), [{"type": "http.request", "body": b"1234"}])
 
 
 async def test_a_client_that_leaves_while_sending_is_gone() -> None:

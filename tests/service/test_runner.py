@@ -168,6 +168,17 @@ def test_a_step_writes_one_key_in_place(
     assert not np.any(cache[1])
 
 
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam_size: int) -> None:
+    translator = TinyTranslator(seed=1)
+    translator.weights["vocabulary"][:] = np.nan
+    beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
+    sequence = Sequence([5, 6, EOS], Search(9, beam_size), slots=beam_size)
+    beams.prefill(0, [sequence])
+    with pytest.raises(FloatingPointError, match="not numbers"):
+        beams.step([sequence])
+
+
 def test_rows_may_be_padded_for_a_device(
     translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

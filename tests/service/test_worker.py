@@ -246,6 +246,27 @@ async def test_a_process_that_is_silent_gets_no_requests(
         worker.submit([sequence(5)], soon())
 
 
+async def test_a_process_that_hangs_is_replaced(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    usual_s = module.SILENCE_S
+    monkeypatch.setattr(module, "SILENCE_S", 0.5)
+    monkeypatch.setattr(module, "HUNG_S", 1.0)
+    worker = make_worker(translator_artifact)
+    await start(worker)
+    os.kill(process_id(worker), signal.SIGSTOP)
+    waiting = worker.submit([sequence(5, 6)], soon())
+    with pytest.raises(Broken, match="the worker process has ended"):
+        await answered(waiting)
+    assert "tiny: the worker process hangs and is killed" in caplog.messages
+    monkeypatch.setattr(module, "SILENCE_S", usual_s)
+    async with asyncio.timeout(RESTART_PATIENCE_S):
+        while worker.unready_reason() is not None:
+            await asyncio.sleep(0.01)
+    assert (await answered(worker.submit([sequence(5, 6)], soon()))).outputs[0].finished
+    await asyncio.to_thread(worker.stop, timeout_s=0)
+
+
 async def test_the_others_go_on_where_one_process_has_died(
     translator_artifact: Artifact, worker: Worker[Search], tiny_translator: TinyTranslator
 ) -> None:
