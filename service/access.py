@@ -3,11 +3,12 @@
 import hmac
 import math
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Request, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Request, Security
+from fastapi.security import HTTPBearer
 from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
@@ -17,31 +18,38 @@ from service.settings import Settings
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
 
+Check = Callable[[Request], Awaitable[None]]
+
 
 @dataclass
 class Guards:
-    """Dependencies of a route, in the order in which they are checked, and the statuses that they may answer with."""
+    """What is checked of a request before its body is read, in order, and how the service describes it."""
 
-    checks: list[Any] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     statuses: tuple[int, ...] = ()
+    """That the checks may answer with."""
+    described: list[Any] = field(default_factory=list)
+    """Dependencies of routes, that the OpenAPI description may tell of keys."""
 
 
 def access(settings: Settings) -> Guards:
     """What the settings ask for."""
     guards = Guards()
     if settings.api_keys:
-        guards.checks.append(Depends(key_check([key.get_secret_value() for key in settings.api_keys])))
+        guards.checks.append(key_check([key.get_secret_value() for key in settings.api_keys]))
         guards.statuses += (401, 403)
+        guards.described.append(Security(bearer))
     if settings.rate_limit is not None:
-        guards.checks.append(Depends(rate_check(settings.rate_limit, by_key=bool(settings.api_keys))))
+        guards.checks.append(rate_check(settings.rate_limit, by_key=bool(settings.api_keys)))
         guards.statuses += (429,)
     return guards
 
 
-def key_check(keys: list[str]) -> Any:
-    """A dependency that raises KeyMissing or KeyWrong."""
+def key_check(keys: list[str]) -> Check:
+    """A check that raises KeyMissing or KeyWrong."""
 
-    async def check(credentials: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]) -> None:
+    async def check(request: Request) -> None:
+        credentials = await bearer(request)
         if credentials is None:
             raise KeyMissing("this service wants a key: Authorization: Bearer <key>")
         given = credentials.credentials.encode("latin-1")  # as headers are decoded
@@ -53,14 +61,15 @@ def key_check(keys: list[str]) -> Any:
     return check
 
 
-def rate_check(rate: str, by_key: bool) -> Any:
-    """A dependency that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
+def rate_check(rate: str, by_key: bool) -> Check:
+    """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
     limit = parse(rate)
     limiter = MovingWindowRateLimiter(MemoryStorage())
 
-    async def check(request: Request, key: Annotated[HTTPAuthorizationCredentials | None, Security(bearer)]) -> None:
+    async def check(request: Request) -> None:
+        key = await bearer(request) if by_key else None
         address = request.client.host if request.client else "unknown"
-        client = key.credentials if by_key and key is not None else address
+        client = key.credentials if key is not None else address
         if not limiter.hit(limit, client):
             reset_s = math.ceil(limiter.get_window_stats(limit, client).reset_time - time.time())
             raise RateLimited(f"more than {limit} from this client", retry_after_s=max(1, reset_s))

@@ -70,10 +70,10 @@ def in_small_letters(
     others = {span.start for span in stand_ins}
     pieces, position = [], 0
     for span in sentences:
-        words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
-        if not words or not span.of(shouted).isupper():
+        if not span.of(shouted).isupper():
             continue
-        if _is_prose(words) or all(usual_spelling(word, count_tokens) for word in words):
+        words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
+        if _is_prose(words) or (words and all(usual_spelling(word, count_tokens) for word in words)):
             pieces += [shouted[position : span.start], _sentence_case(span.of(shouted), language)]
             position = span.end
     small = "".join([*pieces, shouted[position:]])
@@ -114,8 +114,10 @@ def without_title_case(
     for span in sentences:
         words = [word for word in _TITLE_WORD.finditer(text, *span.pair) if word.start() not in others]
         titled = [word for word in words if not _SMALL_IN_TITLES[language].fullmatch(word.group(1))]
+        if not all(word.group()[0].isupper() for word in (*words[:1], *titled)):
+            continue
         is_usual = [_is_usually_small(word.group(1), count_tokens) for word in titled]
-        if 2 * sum(is_usual) <= len(titled) or not all(word.group()[0].isupper() for word in (words[0], *titled)):
+        if 2 * sum(is_usual) <= len(titled):
             continue
         if len(titled) <= _SHORT_TITLE and not any(_NEVER_IN_NAMES.fullmatch(word.group(1)) for word in words):
             continue

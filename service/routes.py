@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
-from service.access import access
+from service.access import Guards, access
 from service.errors import BadRequest, NotAcceptable, NotReady, TooLarge, UnsupportedMediaType
 from service.metrics import Metrics
 from service.problems import documented
@@ -31,7 +31,7 @@ from service.settings import Settings
 def model_routes(models: Models, settings: Settings) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured."""
     guards = access(settings)
-    router = APIRouter(route_class=JsonRoute, dependencies=guards.checks)
+    router = APIRouter(route_class=guarded_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
     @router.post("/translate", responses=of_work, response_model_exclude_none=True)
@@ -107,18 +107,23 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     return router
 
 
-class JsonRoute(APIRoute):
-    """A route whose body must be JSON in UTF-8, and say so."""
+def guarded_route(guards: Guards) -> type[APIRoute]:
+    """Routes that check who asks before they read a body, which must be JSON in UTF-8, and say so."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
+    class GuardedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
 
-        async def handle_json(request: Request) -> Response:
-            if request.method == "POST":
-                await _check_json(request)
-            return await handle(request)
+            async def handle_guarded(request: Request) -> Response:
+                for check in guards.checks:
+                    await check(request)
+                if request.method == "POST":
+                    await _check_json(request)
+                return await handle(request)
 
-        return handle_json
+            return handle_guarded
+
+    return GuardedRoute
 
 
 async def _check_json(request: Request) -> None:

@@ -16,6 +16,10 @@ from service.metrics import Metrics
 from service.registry import Models
 from service.settings import Settings
 
+KEEP_ALIVE_S = 75
+"""How long an idle connection stays open: longer than clients and proxies keep one (a minute is usual), since who sends
+a request into a connection that is just being closed gets an error and no answer."""
+
 
 def main() -> None:
     """Exits with one sentence where the service cannot start as configured."""
@@ -36,6 +40,7 @@ def main() -> None:
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
     )
     Server(config, models, settings.drain_timeout_s).run()

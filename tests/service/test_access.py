@@ -1,3 +1,5 @@
+from collections.abc import AsyncIterator
+
 import pytest
 
 from tests.service.conftest import Serve, problem
@@ -38,6 +40,18 @@ async def test_a_key_guards_models_but_not_operations(serve: Serve, path: str) -
 async def test_a_missing_key_is_told_before_what_else_is_wrong(serve: Serve) -> None:
     async with serve(api_keys="one") as client:
         problem(await client.post("/translate", json={"text": "", "txet": 1}), 401)
+        problem(await client.post("/translate", content=b"no JSON", headers={"Content-Type": "text/plain"}), 401)
+
+
+@pytest.mark.parametrize(("settings", "status"), [({"api_keys": "one"}, 401), ({"rate_limit": "1/hour"}, 429)])
+async def test_the_body_of_who_may_not_ask_is_never_read(serve: Serve, settings: dict[str, str], status: int) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        raise AssertionError("it is read")
+        yield b""
+
+    async with serve(**settings) as client:
+        await client.post("/classify", json=BODY)
+        problem(await client.post("/classify", content=body(), headers={"Content-Type": "application/json"}), status)
 
 
 async def test_without_keys_a_client_cannot_escape_its_rate_by_inventing_one(serve: Serve) -> None:

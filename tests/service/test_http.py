@@ -304,7 +304,7 @@ async def test_the_description_tells_every_error_and_its_media_type(serve: Serve
     async with serve(api_keys="k", rate_limit="9/second") as client:
         document = (await client.get("/openapi.json")).json()
     responses = document["paths"]["/translate"]["post"]["responses"]
-    errors = ["400", "401", "403", "404", "413", "415", "422", "429", "500", "503", "504"]
+    errors = ["400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503", "504"]
     assert sorted(responses) == ["200", *errors]
     for status in errors:
         schema = {"$ref": "#/components/schemas/Problem"}
