@@ -21,7 +21,7 @@ console = Console(width=None if sys.stdout.isatty() else 160)
 MODELS = [SHIPPED, RANDOM]
 BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
 PRECISIONS = ["fp32", "int8"]
-HTTP_PARTS = ["search", "saturation", "latency", "survival", "agreement"]
+HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
 HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
@@ -102,8 +102,6 @@ def http_command(
         default_s, default_repetitions = (3.0, 1) if quick else (10.0, 3)
         efforts = (seconds or default_s, repetitions or default_repetitions)
         benchmark = HttpBenchmark(size, *efforts, data, quick, console)
-        if "search" in part:
-            benchmark.search()
         if "saturation" in part:
             benchmark.saturation()
         if "latency" in part:

@@ -119,9 +119,8 @@ def measure(
             yield engines
 
     cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
-    with processes(
-        [c for c in candidates(usable_cores()) if model.name == SHIPPED or c.engine != ATTEND_EXACT]
-    ) as engines:
+    wanted = [c for c in candidates(usable_cores()) if model.name == SHIPPED or c.engine != ATTEND_EXACT]
+    with processes(wanted) as engines:
         best = {cell: _search(engines, *cell, effort, console) for cell in cells}
     for (beam_size, batch), chosen in best.items():
         with processes(chosen) as engines:

@@ -28,6 +28,9 @@ TEXTS_PER_BATCH = 32
 CONNECTIONS = {1: 64, TEXTS_PER_BATCH: 4}
 """By the texts of one request: enough that every server always has work."""
 
+LEAST_SHARE = 0.9
+"""Of the load offered, that settings must bear to be chosen for how fast they answer."""
+
 
 @dataclass(frozen=True)
 class HttpBenchmark:
@@ -45,30 +48,24 @@ class HttpBenchmark:
     quick: bool
     console: Console
 
-    def search(self) -> None:
-        """Each server's best settings: those that answer most requests of one text."""
-        for name in SERVERS:
-            rates: dict[str, float] = {}
-            for variant in variants(name, self.beam_size):
-                with Server(variant) as server:
-                    rates[variant.label] = self._saturate(server, 1).rate
-            best = max(rates, key=rates.__getitem__)
-            self._save("settings", ["server", "beam_size"], {"server": name, "settings": best, "rates": rates})
-
     def saturation(self) -> None:
-        """Texts per second when each connection always has a request open, of one text and of many."""
-        loads: dict[tuple[str, int], list[Load]] = {}
-        chosen = {name: self._best(name) for name in SERVERS}
+        """Texts per second when each connection always has a request open, of one text and of many; of each server at
+        those of its settings with which it answers most."""
+        loads: dict[tuple[str, int], dict[str, list[Load]]] = {}
         for _ in range(self.repetitions):
-            for name, variant in chosen.items():
-                with Server(variant) as server:
-                    for texts in CONNECTIONS:
-                        loads.setdefault((name, texts), []).append(self._saturate(server, texts))
-        for (name, texts), runs in loads.items():
-            run = _median(runs, [run.rate for run in runs])
-            record = {"server": name, "settings": chosen[name].label, "texts": texts, **asdict(run)}
-            record["texts_per_s"] = texts * run.rate
-            self._save("saturation", ["server", "beam_size", "texts"], {**record, "rates": [run.rate for run in runs]})
+            for name in SERVERS:
+                for variant in variants(name, self.beam_size):
+                    with Server(variant) as server:
+                        for texts in CONNECTIONS:
+                            runs = loads.setdefault((name, texts), {}).setdefault(variant.label, [])
+                            runs.append(self._saturate(server, texts))
+        for (name, texts), by_settings in loads.items():
+            rates = {label: [run.rate for run in runs] for label, runs in by_settings.items()}
+            best = max(rates, key=lambda label: statistics.median(rates[label]))
+            run = _median(by_settings[best], rates[best])
+            record = {"server": name, "settings": best, "texts": texts, **asdict(run), "texts_per_s": texts * run.rate}
+            record |= {"rates": rates[best], "rates_by_settings": rates}
+            self._save("saturation", ["server", "beam_size", "texts"], record)
 
     def latency(self, peer: str, share: float) -> None:
         """attend and a peer at one load, a share of what the peer bears, each with the settings that are best at it.
@@ -80,14 +77,9 @@ class HttpBenchmark:
         if saturated is None:
             raise LookupError(f"measure saturation first, {peer} has none at beam {self.beam_size}")
         rate = share * saturated["texts_per_s"]
-        tried = {name: variants(name, self.beam_size) for name in (ATTEND, peer)}
-        connections = min(
-            max(64, round(rate)), *(variant.max_connections for some in tried.values() for variant in some)
-        )
-        pair = [
-            min(some, key=lambda variant: self._offer(variant, connections, rate).p99_ms) if some[1:] else some[0]
-            for some in tried.values()
-        ]
+        connections = max(64, round(rate))
+        pair = [self._calmest(name, connections, rate) for name in (ATTEND, peer)]
+        connections = min(connections, *(variant.max_connections for variant in pair))
         turns = [[self._offer(variant, connections, rate) for variant in pair] for _ in range(self.repetitions)]
         for variant, runs in zip(pair, zip(*turns, strict=True), strict=True):
             run = _median(runs, [run.p99_ms for run in runs])
@@ -103,10 +95,10 @@ class HttpBenchmark:
         in_flight = TEXTS_PER_BATCH * CONNECTIONS[TEXTS_PER_BATCH]
         bare, served = [], []
         for _ in range(self.repetitions):
-            with EngineProcess(Candidate("attend", "defaults", {"slots": 96}), artifacts, works) as engine:
+            with EngineProcess(Candidate(ATTEND, "defaults", {"slots": 96}), artifacts, works) as engine:
                 engine.run(self.beam_size, in_flight, TEXTS // 2)
                 bare.append(TEXTS / statistics.median(engine.run(self.beam_size, in_flight).seconds for _ in range(3)))
-            with Server(self._best("attend")) as server:
+            with Server(self._best(ATTEND)) as server:
                 served.append(TEXTS_PER_BATCH * self._saturate(server, TEXTS_PER_BATCH).rate)
         medians = {"engine_texts_per_s": statistics.median(bare), "http_texts_per_s": statistics.median(served)}
         self._save("survival", ["beam_size"], {**medians, "all_engine": bare, "all_http": served})
@@ -131,8 +123,8 @@ class HttpBenchmark:
         return Tokenizer.from_file(str(BenchmarkModel(SHIPPED).checkpoint() / "tokenizer.json"))
 
     def _best(self, server: str) -> Variant:
-        """With the settings that the search found; without a search, the first there are."""
-        known = self._known("settings", server=server)
+        """With the settings that were best at requests of many texts; where that is unknown, the first there are."""
+        known = self._known("saturation", server=server, texts=TEXTS_PER_BATCH)
         candidates = variants(server, self.beam_size)
         return next((v for v in candidates if known and v.label == known["settings"]), candidates[0])
 
@@ -143,6 +135,14 @@ class HttpBenchmark:
     def _saturate(self, server: Server, texts: int) -> Load:
         bodies = server.bodies(self._requests(texts))
         return saturate(server.url, bodies, CONNECTIONS[texts], self.seconds)
+
+    def _calmest(self, server: str, connections: int, rate: float) -> Variant:
+        """The settings with which a server's slowest hundredth is fastest."""
+        candidates = variants(server, self.beam_size)
+        if len(candidates) == 1:
+            return candidates[0]
+        runs = [self._offer(variant, min(connections, variant.max_connections), rate) for variant in candidates]
+        return candidates[min(range(len(runs)), key=lambda i: (runs[i].rate < LEAST_SHARE * rate, runs[i].p99_ms))]
 
     def _offer(self, variant: Variant, connections: int, rate: float) -> Load:
         with Server(variant) as server:

@@ -64,9 +64,10 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
         Pool(encode_rows(config, tokenizer, rows), source.sample, source.shortest_crop)
         for source, rows in zip(config.data.train, train_rows, strict=True)
     ]
+    for source, pool in zip(config.data.train, pools, strict=True):
+        if not pool.examples and source.rewrite is None:
+            raise DataError(f"{source.file}: no row is left to train on of {config.data.max_tokens} tokens or fewer")
     pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
-    if not pools:
-        raise DataError(f"no training rows are left: all are longer than {config.data.max_tokens} tokens")
     return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer
 
 

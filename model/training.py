@@ -46,7 +46,7 @@ from model.stage import Stage, last_checkpoint, optimize
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
-EARLIER = "earlier.json"
+EARLIER, PRETRAINING = "earlier.json", "pretraining"
 SELF_LABELLING_TOKENS = 65_536
 
 
@@ -87,7 +87,7 @@ def train(
             texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
         if config.pretraining is not None:
             stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
-            optimize(model, stage, run_dir / "pretraining")
+            optimize(model, stage, run_dir / PRETRAINING)
         optimize(model, _review_stage(config.training, data), run_dir)
         if n_grams is not None and config.n_gram_training is not None:
             train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
@@ -162,9 +162,10 @@ def _earlier(run_dir: Path, start: Path | None) -> dict[str, Any]:
     """
     kept = run_dir / EARLIER
     facts: dict[str, Any] = {}
-    if kept.is_file():
-        facts = json.loads(kept.read_text())
-    elif start is not None:
+    is_resumed = any(last_checkpoint(stage).is_file() for stage in (run_dir, run_dir / PRETRAINING))
+    if is_resumed and kept.is_file():
+        return cast(dict[str, Any], json.loads(kept.read_text()))
+    if start is not None:
         facts = load_training(start)
         facts.setdefault("licences", load_config(start / CONFIG).licences())
     kept.write_text(json.dumps(facts))
@@ -175,7 +176,7 @@ def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, 
     """What the model card tells of a run, and of those before it."""
     run_dirs = [run_dir]
     if config.pretraining is not None:
-        run_dirs.append(run_dir / "pretraining")
+        run_dirs.append(run_dir / PRETRAINING)
     run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
     runs = [torch.load(last_checkpoint(run), map_location="cpu", weights_only=False) for run in run_dirs]
     return {

@@ -83,10 +83,6 @@ class UnknownModel(RequestError):
 class BodyTooSlow(RequestError):
     status, title = 408, "Request Timeout"
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Connection": "close"}
-
 
 class TooLarge(RequestError):
     status, title = 413, "Content Too Large"

@@ -112,7 +112,10 @@ class CancelOnDisconnect:
 
 
 class BodyLimit:
-    """Stops reading a body once it is over the limit, however long it claims to be or turns out, or takes too long."""
+    """Stops reading a body once it is over the limit, however long it claims to be or turns out, or takes too long.
+
+    An answer to a body that was not read to its end closes the connection: the server would read on, without limits.
+    """
 
     def __init__(self, app: ASGIApp, max_bytes: int, timeout_s: float) -> None:
         self.app = app
@@ -123,7 +126,9 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        announced = Headers(scope=scope).get("content-length", "")
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "")
+        has_body = announced not in ("", "0") or "transfer-encoding" in headers
         size, ended = 0, False
         ends_at = asyncio.get_running_loop().time() + self._timeout_s
 
@@ -142,7 +147,12 @@ class BodyLimit:
             ended = not message.get("more_body", False)
             return message
 
-        await self.app(scope, receive_within_limits, send)
+        async def send_and_close(message: Message) -> None:
+            if message["type"] == "http.response.start" and has_body and not ended:
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        await self.app(scope, receive_within_limits, send_and_close)
 
     def _check(self, size: int, verb: str) -> None:
         if size > self._max_bytes:

@@ -108,7 +108,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
 
 
 def guarded_route(guards: Guards) -> type[APIRoute]:
-    """Routes that check who asks before they read a body, which must be JSON in UTF-8, and say so."""
+    """Routes that check who asks before they read a body; that must be JSON in UTF-8, and its content type say so."""
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

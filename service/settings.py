@@ -50,7 +50,10 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     body_timeout_s: float = Field(
-        default=30.0, gt=0, description="Seconds in which a body must have come; a slower one gets 408."
+        default=30.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds in which a body must have come; a slower one gets 408.",
     )
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")

@@ -30,8 +30,11 @@ Output = TypeVar("Output")
 SILENCE_S = 5.0
 """A worker that has not reported for this long is not ready."""
 
-HUNG_S = 60.0
-"""One that has not for this long is taken for dead, and replaced."""
+HUNG_S, LOADING_S = 60.0, 600.0
+"""One that has not for this long is taken for dead and replaced; and one that has not been warm by then."""
+
+LOOK_S = 5.0
+"""How often that is looked at."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Before a process is replaced that has not served; each pause is twice the one before."""
@@ -105,7 +108,7 @@ class Worker(Generic[Output]):
     def start(self) -> None:
         """Listen to the process from the running event loop, in which all requests are submitted from now on."""
         self._loop = asyncio.get_running_loop()
-        self._supervision = asyncio.gather(self._supervise(), self._end_what_hangs())
+        self._supervision = [self._loop.create_task(one) for one in (self._supervise(), self._end_what_hangs())]
 
     def submit(self, sequences: list[Sequence[Output]], deadline: float) -> "asyncio.Future[Answer[Output]]":
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
@@ -148,7 +151,8 @@ class Worker(Generic[Output]):
     async def _answer_the_rest(self, timeout_s: float) -> None:
         if self._requests:
             await asyncio.wait([request.future for request in self._requests.values()], timeout=timeout_s)
-        self._supervision.cancel()
+        for task in self._supervision:
+            task.cancel()
         self._fail_all(Draining(f"{self.name} stopped before this request was answered", retry_after_s=5))
 
     def _refuse_if_unavailable(self) -> None:
@@ -201,11 +205,14 @@ class Worker(Generic[Output]):
         """
         silent_s = 0.0
         while True:
-            await asyncio.sleep(SILENCE_S)
-            silent_s = 0.0 if self._ended or self._trouble() is None else silent_s + SILENCE_S
-            if silent_s >= HUNG_S:
+            await asyncio.sleep(LOOK_S)
+            is_warm = self.warm.is_set()
+            is_silent = not self._ended and (self._trouble() is not None or not is_warm)
+            silent_s = silent_s + LOOK_S if is_silent else 0.0
+            if silent_s >= (HUNG_S if is_warm else LOADING_S):
                 logger.critical("%s: the worker process hangs and is killed", self.name)
                 self._process.child.kill()
+                silent_s = 0.0
 
     async def _listen(self) -> None:
         async for kind, *content in self._process.messages():
@@ -271,9 +278,13 @@ class _Process(Generic[Output]):
 
     def _refusal(self) -> str | None:
         """Its first message."""
-        while received := self._socket.recv(READ_BYTES):
-            for (refusal,) in self._unpacker.feed(received):
-                return str(refusal) if refusal is not None else None
+        self._socket.settimeout(LOADING_S)
+        try:
+            while received := self._socket.recv(READ_BYTES):
+                for (refusal,) in self._unpacker.feed(received):
+                    return str(refusal) if refusal is not None else None
+        except TimeoutError:
+            return f"{self._name}: the worker process has not loaded the model in {LOADING_S:.0f} s"
         return f"{self._name}: the worker process ended while it was loading the model"
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:

@@ -128,7 +128,9 @@ def main() -> None:
         str(arguments.model), compute_type="int8", inter_threads=workers, intra_threads=1
     )
     app = create_app(Batcher(translator, **arguments.settings), Tokenizer.from_file(str(arguments.tokenizer)))
-    uvicorn.run(app, host="127.0.0.1", port=arguments.port, access_log=False, log_level="warning")
+    uvicorn.run(
+        app, host="127.0.0.1", port=arguments.port, access_log=False, log_level="warning", timeout_keep_alive=75
+    )
 
 
 if __name__ == "__main__":

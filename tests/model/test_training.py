@@ -79,6 +79,8 @@ def test_a_run_that_is_resumed_where_it_began_counts_no_step_twice(data: Path, t
     train(once, data, tmp_path / "run", out)
     source = DataSource(file="other.tsv", licence="another")
     further = once.model_copy(update={"data": once.data.model_copy(update={"train": (source,)})})
+    with pytest.raises(CheckpointError):
+        train(further, data, tmp_path / "further", out, start=tmp_path)  # which leaves nothing of it
     for _ in range(2):
         train(further, data, tmp_path / "further", out, start=out)
         facts = load_training(out)
@@ -98,7 +100,7 @@ def test_rewritings_that_apply_to_no_row_are_left_out(data: Path, tmp_path: Path
 def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> None:
     config = translation_config()
     short = config.model_copy(update={"data": config.data.model_copy(update={"max_tokens": 1})})
-    with pytest.raises(DataError, match="no training rows are left: all are longer than 1 tokens"):
+    with pytest.raises(DataError, match=r"pairs\.tsv: no row is left to train on of 1 tokens or fewer"):
         train(short, data, tmp_path / "run", tmp_path / "out")
 
 

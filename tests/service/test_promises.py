@@ -6,6 +6,8 @@ That neighbours never change an answer is shown with real graphs, in test_runner
 import asyncio
 import json
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -199,20 +201,54 @@ async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve:
         assert (await client.get("/health/live")).status_code == 200
 
 
-async def test_who_is_not_answered_when_the_server_has_drained_is_told_so(bench: Bench) -> None:
-    app = create_app(Settings(), bench.models, bench.metrics)
-    server = Server(uvicorn.Config(app, port=0, timeout_graceful_shutdown=PATIENCE_S), bench.models, drain_timeout_s=0)
+@asynccontextmanager
+async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Server, int]]:
+    """A real server on a port of its own, which stops in the end."""
+    app = create_app(settings, bench.models, bench.metrics)
+    config = uvicorn.Config(app, port=0, timeout_graceful_shutdown=PATIENCE_S, timeout_keep_alive=3600)
+    server = Server(config, bench.models, drain_timeout_s=0)
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
     assert await asyncio.to_thread(bench.models.wait_until_warm, PATIENCE_S)
     (port,) = {s.getsockname()[1] for listener in server.servers for s in listener.sockets}
-    async with httpx.AsyncClient() as client:
+    yield server, port
+    server.should_exit = True
+    await serving
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"), [({"api_keys": "k"}, 401), ({"max_body_bytes": 9}, 413), ({"body_timeout_s": 0.01}, 408)]
+)
+async def test_a_connection_is_closed_where_a_body_was_not_read_to_its_end(
+    bench: Bench, settings: dict[str, Any], status: int
+) -> None:
+    """A server would read on, for ever and without limits."""
+    async with listening(bench, Settings(**settings)) as (_, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            b"POST /translate HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n"
+        )
+        answer = await asyncio.wait_for(reader.read(), PATIENCE_S)
+        writer.close()
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+async def test_a_connection_stays_open_where_the_body_was_read_or_there_is_none(bench: Bench) -> None:
+    async with listening(bench, Settings()) as (_, port), httpx.AsyncClient() as client:
+        url = f"http://127.0.0.1:{port}"
+        answers = [await client.post(f"{url}/translate", json={"text": SHORT}), await client.get(f"{url}/models")]
+        answers.append(await client.post(f"{url}/translate", json={"txet": SHORT}))
+    assert [answer.status_code for answer in answers] == [200, 200, 422]
+    assert not any("Connection" in answer.headers for answer in answers)
+
+
+async def test_who_is_not_answered_when_the_server_has_drained_is_told_so(bench: Bench) -> None:
+    async with listening(bench, Settings()) as (server, port), httpx.AsyncClient() as client:
         bench.hold()
         waiting = asyncio.create_task(client.post(f"http://127.0.0.1:{port}/translate", json={"text": ENDLESS}))
         await bench.rows.await_step()
         server.should_exit = True
         detail = problem(await waiting, 503)["detail"]
-    assert detail == "gated stopped before this request was answered"
-    bench.rows.gate.set()
-    await serving
+        assert detail == "gated stopped before this request was answered"
+        bench.rows.gate.set()

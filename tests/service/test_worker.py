@@ -250,12 +250,13 @@ async def test_a_process_that_hangs_is_replaced(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     usual_s = module.SILENCE_S
-    monkeypatch.setattr(module, "SILENCE_S", 0.5)
+    monkeypatch.setattr(module, "LOOK_S", 0.2)
     monkeypatch.setattr(module, "HUNG_S", 1.0)
     worker = make_worker(translator_artifact)
     await start(worker)
     os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
+    monkeypatch.setattr(module, "SILENCE_S", 0.5)
     with pytest.raises(Broken, match="the worker process has ended"):
         await answered(waiting)
     assert "tiny: the worker process hangs and is killed" in caplog.messages
