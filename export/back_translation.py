@@ -1,4 +1,4 @@
-"""`python -m export.back_translation ARTIFACT CORPUS... --without CORPUS --out FILE`: more text for the opposite direction.
+"""`python -m export.back_translation ARTIFACT CORPUS... --out FILE`: more text for the opposite direction.
 
 A translation into English learns to write English from every English sentence, whether a person translated it or a
 model: sentences of corpora of other language pairs are translated by an artifact, and become pairs whose target is
@@ -23,8 +23,8 @@ MAX_SOURCE_TOKENS = 60
 """A longer sentence is left out: small models translate it badly."""
 MAX_TARGET_TOKENS = 120
 LEAST_SCORE = -0.6
-"""Mean log-probability per token, in nats. Of everyday English put into German by a model of 9 million parameters a fifth
-is below; there, words are invented."""
+"""Mean log-probability per token, in nats. Of everyday English put into German by a model of 9 million parameters a
+fifth is below; there, words are invented."""
 
 LETTERS = re.compile(r"\w+")
 
