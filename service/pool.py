@@ -116,9 +116,13 @@ class Pool(Generic[Output]):
             engines = engines[:-1]
         loads = [engine.load for engine in engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in engines]
-        # The longest first: those of like length run together, with little padding, and none is left over at the end.
+        # The longest first, so that loads become even.
         for sequence in sorted(sequences, key=lambda sequence: -sequence.work):
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work
+        # They run the shortest first: those of like length together, and nobody beside a long source for long, which
+        # pads the cross-attention of all.
+        for part in parts:
+            part.reverse()
         return [(engine, part) for engine, part in zip(engines, parts, strict=True) if part]

@@ -123,7 +123,7 @@ class Scheduler(Generic[Output]):
         self.withdraw(admitted)
         # A large request that went ahead while nobody else waited is not held up for that afterwards.
         self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
-        return admitted
+        return sorted(admitted, key=lambda sequence: len(sequence.source_ids))
 
     def _turn(self, i: int) -> int:
         """Of the i-th sequence of a request that comes now."""

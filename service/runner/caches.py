@@ -127,10 +127,10 @@ class HostCache:
         self._rows[first_row : first_row + B, ..., :K, :] = values
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
-        if len(target_rows) == 1:  # most often, and a slice is copied faster than what indices choose
-            self._rows[target_rows[0], ..., :n_columns, :] = self._rows[source_rows[0], ..., :n_columns, :]
-        else:
-            self._rows[target_rows, ..., :n_columns, :] = self._rows[source_rows, ..., :n_columns, :]
+        columns = self._rows[..., :n_columns, :]
+        # Most often they are few, and a row is copied faster by itself than what indices choose.
+        for source, target in zip(source_rows.tolist(), target_rows.tolist(), strict=True):
+            columns[target] = columns[source]
 
 
 class DeviceCache:

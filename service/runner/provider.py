@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import os
 import sys
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
 
 SLOWER_FUSIONS = ["SkipLayerNormFusion"]
 """Its kernel is not vectorized on the CPU: a decoder step of 32 rows takes an eighth less time without it."""
+
+MOST_PADDING = 10
+"""Tokens that the encoder of the shipped models reads in the time that a pass takes beside them: 6, and more where its
+weights have to come from far. A pass has not been timed on a GPU, where there is one for all."""
 
 CUDA_OPTIONS = {
     "device_id": "0",
@@ -63,6 +68,11 @@ class Provider:
     def padded(self, size: int, limit: int) -> int:
         """What a dimension of a step is padded to: on CUDA a power of two, so that few shapes are ever seen."""
         return size if self.name == "cpu" else min(limit, 1 << (size - 1).bit_length())
+
+    @property
+    def most_padding(self) -> float:
+        """Tokens of padding in a batch of sources for which it is not worth another pass of the encoder."""
+        return MOST_PADDING if self.name == "cpu" else math.inf
 
     @property
     def source_lengths(self) -> Lengths:

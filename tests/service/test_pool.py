@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
 from service.pool import PLENTY, Pool
+from service.scheduler import Sequence
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +93,22 @@ async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Benc
     bench.release()
     await asyncio.gather(*tasks)
     assert bench.idle
+
+
+async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted: list[list[int]] = []
+    for engine in bench.pool.engines:
+        submit = engine.submit
+
+        def recorded(part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
+            submitted.append([len(sequence.source_ids) for sequence in part])
+            return submit(part, deadline)
+
+        monkeypatch.setattr(engine, "submit", recorded)
+    everybody = [Sequence([1] * length, Tally(1)) for length in (3, 9, 1, 7, 5, 2)]
+    await bench.pool.run(everybody, bench.pool.clock() + 60)
+    assert sorted(map(sum, submitted)) == [13, 14]
+    assert all(lengths == sorted(lengths) for lengths in submitted)
 
 
 async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_than_plenty_to_do(bench: Bench) -> None:
