@@ -6,16 +6,17 @@ real (Sennrich et al. 2016).
 """
 
 import lzma
-import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
+from tokenizers import Tokenizer
 
 from export.decoding import Translator
-from export.manifest import Manifest, read_manifest
+from export.manifest import read_manifest
 from model.data import DataError, Row, read_tsv
 from model.tokenizer import load_tokenizer
 
@@ -25,8 +26,8 @@ MAX_TARGET_TOKENS = 120
 LEAST_SCORE = -0.6
 """Mean log-probability per token, in nats. Of everyday English put into German by a model of 9 million parameters a
 fifth is below; there, words are invented."""
-
-LETTERS = re.compile(r"\w+")
+AT_ONCE = 10_000
+"""Texts in memory as tokens."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -35,28 +36,55 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     artifact: Annotated[Path, typer.Argument(help="Artifact directory of a translator.")],
     corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is in its source language.")],
-    out: Annotated[Path, typer.Option(help="text<TAB>translation lines, .tsv.xz.")],
+    out: Annotated[Path, typer.Option(help="text<TAB>translation lines, .tsv.xz; a file there is replaced.")],
     without: Annotated[list[Path] | None, typer.Option(help="Corpora whose texts are left out.")] = None,
     least_score: Annotated[float, typer.Option(help="Mean log-probability that a translation needs.")] = LEAST_SCORE,
     threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
 ) -> None:
     """Translate the texts of corpora, each text once; what the model is not sure of is left out."""
     try:
-        manifest = read_manifest(artifact)
-        if manifest.task != "translation":
-            raise DataError(f"{artifact} does not translate")
-        known = {letters_of(text) for text in first_columns(without or [])}
-        texts = list(unknown_texts(first_columns(corpora), known))
-    except (FileNotFoundError, ValidationError, DataError) as error:
+        n_texts, n_rows = back_translate(artifact, corpora, out, without or [], least_score, threads)
+    except (OSError, ValidationError, DataError) as error:
         typer.secho(str(error), fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
+    typer.echo(f"{out}: {n_rows:,} of {n_texts:,} texts")
+
+
+def back_translate(
+    artifact: Path, corpora: Sequence[Path], out: Path, without: Sequence[Path], least_score: float, threads: int
+) -> tuple[int, int]:
+    """Write `out` when all is done; how many texts there were, and how many are in it.
+
+    Raises:
+        DataError: the artifact does not translate, a corpus is unusable, or no translation is left.
+        OSError: a file cannot be read or written.
+    """
+    if out.suffix != ".xz":
+        raise DataError(f"{out}: its name must end in .xz, as it is compressed")
+    if out.resolve() in {path.resolve() for path in (*corpora, *without)}:
+        raise DataError(f"{out}: is one of the corpora")
+    manifest = read_manifest(artifact)
+    if manifest.task != "translation":
+        raise DataError(f"{artifact} does not translate")
+    translator = Translator(artifact, manifest, threads=threads)
+    tokenizer = load_tokenizer(artifact / "tokenizer.json")
+    known = {letters_of(text) for text in first_columns(without)}
+    texts = list(unknown_texts(first_columns(corpora), known))
     out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = out.with_name(f"{out.name}.unfinished")
     n_rows = 0
-    with lzma.open(out, "wt", encoding="utf-8") as file:
-        for row in translated(artifact, manifest, texts, least_score, threads):
-            file.write(f"{row.left}\t{row.right}\n")
-            n_rows += 1
-    typer.echo(f"{out}: {n_rows:,} of {len(texts):,} texts")
+    try:
+        with lzma.open(unfinished, "wt", encoding="utf-8") as file:
+            for start in range(0, len(texts), AT_ONCE):
+                for row in translated(translator, tokenizer, texts[start : start + AT_ONCE], least_score):
+                    file.write(f"{row.left}\t{row.right}\n")
+                    n_rows += 1
+        if n_rows == 0:
+            raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept")
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return len(texts), n_rows
 
 
 def first_columns(corpora: Iterable[Path]) -> Iterator[str]:
@@ -72,30 +100,31 @@ def unknown_texts(texts: Iterable[str], known: set[str]) -> Iterator[str]:
     """Each text that has letters, once, unless its letters are among the known ones, to which they are added."""
     for text in texts:
         letters = letters_of(text)
-        if letters and letters not in known:
+        if letters not in known and any(map(str.isalpha, letters)):
             known.add(letters)
             yield text
 
 
 def letters_of(text: str) -> str:
-    """What two texts have in common that differ in capitals, spaces and punctuation alone."""
-    return "".join(LETTERS.findall(text.lower()))
+    """Letters, with their marks, and digits: what two texts have in common that differ in capitals, spaces and
+    punctuation alone."""
+    folded = unicodedata.normalize("NFC", text).casefold()
+    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c).startswith("M"))
 
 
-def translated(
-    artifact: Path, manifest: Manifest, texts: Sequence[str], least_score: float, threads: int
-) -> Iterator[Row]:
-    """(text, translation) of every text that is short enough, with a greedy translation that ends and scores enough."""
-    tokenizer = load_tokenizer(artifact / "tokenizer.json")
-    longest = min(MAX_SOURCE_TOKENS, manifest.limits.max_source_tokens)
+def translated(translator: Translator, tokenizer: Tokenizer, texts: Sequence[str], least_score: float) -> Iterator[Row]:
+    """(text, translation) of every text that is short enough, with a greedy translation that ends, scores enough and is
+    no copy."""
+    limits = translator.manifest.limits
     encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
-    short = [place for place, ids in enumerate(encoded) if len(ids) <= longest]
-    translator = Translator(artifact, manifest, threads=threads)
-    limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
-    hypotheses = translator.greedy([encoded[place] for place in short], limit)
+    short = [place for place, ids in enumerate(encoded) if len(ids) <= min(MAX_SOURCE_TOKENS, limits.max_source_tokens)]
+    hypotheses = translator.greedy(
+        [encoded[place] for place in short], min(MAX_TARGET_TOKENS, limits.max_target_tokens)
+    )
     for place, hypothesis in zip(short, hypotheses, strict=True):
         translation = " ".join(tokenizer.decode(hypothesis.ids).split())
-        if hypothesis.finished and hypothesis.score >= least_score and translation:
+        sure = hypothesis.finished and hypothesis.score >= least_score
+        if sure and letters_of(translation) not in ("", letters_of(texts[place])):
             yield Row(texts[place], translation)
 
 

@@ -20,13 +20,16 @@ from model.config import (
 )
 from model.data import DataError, Row, load_rows
 from model.rewriting import rewritten
-from model.tokenizer import EOS_ID, train_tokenizer
+from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
 
 ROUND = 64
 """Kernels want whole blocks."""
+
+SELDOM = 5e-7
+"""Of all target tokens: a handful in a corpus of ten millions, too few to learn when to write a token."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -132,18 +135,21 @@ def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Itera
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """(V), the tokens that a translation may have: the known ones (V), those of the targets, and so many others that it
-    is a round number.
+def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """(V), the tokens that a translation may have: the known ones (V), those of the targets, but the seldom ones, which
+    bytes spell, and so many others that it is a round number.
 
     No other has been taught to be produced, and each would cost as much as any at every step.
     """
-    found = known.copy()
-    found[EOS_ID] = True
+    counts = np.zeros(len(known), np.int64)
     for pool in pools:
         for example in pool.examples:
             assert isinstance(example, TranslationExample)
-            found[example.target] = True
+            np.add.at(counts, example.target, 1)
+    more_than = np.full(len(known), SELDOM * counts.sum())
+    more_than[byte_ids(tokenizer)] = 0
+    found: NDArray[np.bool_] = known | (counts > more_than)
+    found[EOS_ID] = True
     n = -(-np.count_nonzero(found) // ROUND) * ROUND
     found[np.argsort(~found, kind="stable")[:n]] = True
     return found

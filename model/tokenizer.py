@@ -64,6 +64,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return _as_plain_text(Tokenizer.from_file(str(path)))
 
 
+def byte_ids(tokenizer: Tokenizer) -> list[int]:
+    """The tokens of single bytes, of which every text can be made."""
+    vocabulary = tokenizer.get_vocab()
+    return [vocabulary[character] for character in pre_tokenizers.ByteLevel.alphabet()]
+
+
 def cut_source(ids: list[int], limit: int) -> list[int]:
     """Of a source longer than `limit` tokens the first ones, and its </s>."""
     return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]

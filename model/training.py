@@ -97,7 +97,7 @@ def train(
         optimize(model, _stage(config, data), run_dir)
         if isinstance(model, Transformer):
             before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
-            model.is_target_token = torch.from_numpy(target_tokens(data.pools, before))
+            model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     facts = earlier | _facts(config, run_dir, earlier)
     if start is not None and (origin := load_config(start / CONFIG).name) != config.name:

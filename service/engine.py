@@ -207,8 +207,9 @@ class Engine(Generic[Output]):
         self._drop_abandoned()
         with self._wake:
             admitted = self.scheduler.admit()
-        if admitted:
-            self._prefill(admitted)
+        self._let_in(admitted)
+        for batch in self.scheduler.passes(admitted):
+            self._prefill([sequence for sequence in batch if sequence in self._request_of])
         if self.scheduler.running:
             self._decode_step()
 
@@ -231,14 +232,21 @@ class Engine(Generic[Output]):
                 waited_s = now - request.submitted_at
                 self._leave(request, DeadlinePassed(f"the deadline passed after {waited_s:.1f} s in {self.name}"))
 
+    def _let_in(self, admitted: list[Sequence[Output]]) -> None:
+        """Note when a request's first sequence is admitted: from then on it fails if a step does."""
+        now = self.clock()
+        for sequence in admitted:
+            request = self._request_of[sequence]
+            if request.admitted_at is None:
+                request.admitted_at = now
+                self._metrics.queued(now - request.submitted_at)
+
     def _prefill(self, sequences: list[Sequence[Output]]) -> None:
         """Start newcomers. A batch that fails is read again one by one, so that one bad request fails alone."""
+        if not sequences:
+            return  # their request has failed with an earlier one
         requests = {self._request_of[sequence]: None for sequence in sequences}
         began = self.clock()
-        for request in requests:
-            if request.admitted_at is None:
-                request.admitted_at = began
-                self._metrics.queued(began - request.submitted_at)
         try:
             self._forward("encode", self._computation.prefill, len(self.scheduler.running), sequences)
         except Exception as error:

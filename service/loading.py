@@ -123,7 +123,7 @@ def translation_engine(
     return Engine(
         name,
         searches(TranslationGraphs(artifact, provider), slots),
-        Scheduler(slots, max_waiting, prefill_padded_tokens),
+        Scheduler(slots, max_waiting, prefill_padded_tokens, provider.most_padding),
         events,
         probe_interval_s,
     )

@@ -121,8 +121,8 @@ class Pool(Generic[Output]):
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work
-        # They run the shortest first: those of like length together, and nobody beside a long source for long, which
-        # pads the cross-attention of all.
+        # They run the shortest first: those of like length together, and few of them beside a long source, which pads
+        # the cross-attention of all.
         for part in parts:
             part.reverse()
         return [(engine, part) for engine, part in zip(engines, parts, strict=True) if part]

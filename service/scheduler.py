@@ -5,8 +5,9 @@ holds up nobody. `running[i]` is always in place i, so that the places in use ar
 leaves, the last one moves into its place. A slot is one decoder row.
 """
 
+import math
 from bisect import bisect_right, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from operator import attrgetter
@@ -61,12 +62,16 @@ class Scheduler(Generic[Output]):
         slots: decoder rows that those running may take together.
         max_waiting: sequences that may be before all of a request before it is refused.
         prefill_padded_tokens: budget of one admission, longest source x count; a longer source is admitted alone.
+        most_padding: tokens of padding in one forward pass for which it is not worth another pass.
     """
 
-    def __init__(self, slots: int, max_waiting: int, prefill_padded_tokens: int) -> None:
+    def __init__(
+        self, slots: int, max_waiting: int, prefill_padded_tokens: int, most_padding: float = math.inf
+    ) -> None:
         self.slots = slots
         self.max_waiting = max_waiting
         self.prefill_padded_tokens = prefill_padded_tokens
+        self.most_padding = most_padding
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
         self._virtual_time = 0
@@ -92,7 +97,7 @@ class Scheduler(Generic[Output]):
             insort(self.waiting, sequence, key=turn_of)
 
     def admit(self) -> list[Sequence[Output]]:
-        """Take from the waiting what fits; it runs once `start` is told so.
+        """Take from the waiting what fits, the shortest first; it runs once `start` is told so.
 
         The next in line is always among them, or nothing is admitted, so that nobody starves. It is joined by those
         after it whose sources are nearest to its own in length, so that little of the batch is padding.
@@ -124,6 +129,23 @@ class Scheduler(Generic[Output]):
         # A large request that went ahead while nobody else waited is not held up for that afterwards.
         self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
         return sorted(admitted, key=lambda sequence: len(sequence.source_ids))
+
+    def passes(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
+        """Cut newcomers, the shortest first, into those that are read together, none if there are none.
+
+        Who came one at a time is of any length: of six, half of what one pass would read is padding.
+        """
+        batch: list[Sequence[Output]] = []
+        padding = 0
+        for sequence in admitted:
+            if batch:
+                padding += len(batch) * (len(sequence.source_ids) - len(batch[-1].source_ids))
+            if padding > self.most_padding:
+                yield batch
+                batch, padding = [], 0
+            batch.append(sequence)
+        if batch:
+            yield batch
 
     def _turn(self, i: int) -> int:
         """Of the i-th sequence of a request that comes now."""

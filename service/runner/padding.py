@@ -1,7 +1,5 @@
 """Sequences of different lengths as one rectangle."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,14 +14,3 @@ def padded(sources: list[list[int]], pad: int) -> tuple[NDArray[np.int64], NDArr
     for row, source in zip(ids, sources, strict=True):
         row[: len(source)] = source
     return ids, lengths
-
-
-def batches_of_like_length(lengths: Sequence[int], most_padding: float) -> Iterator[slice]:
-    """Cut sequences, the shortest first, where the next one would pad those before it with more than `most_padding`
-    tokens in all."""
-    first = 0
-    for i, length in enumerate(lengths):
-        if (i - first) * (length - lengths[i - 1]) > most_padding:
-            yield slice(first, i)
-            first = i
-    yield slice(first, len(lengths))

@@ -71,7 +71,7 @@ class Provider:
 
     @property
     def most_padding(self) -> float:
-        """Tokens of padding in a batch of sources for which it is not worth another pass of the encoder."""
+        """Tokens of padding for which it is not worth another pass of the encoder."""
         return MOST_PADDING if self.name == "cpu" else math.inf
 
     @property

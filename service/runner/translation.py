@@ -16,7 +16,7 @@ from onnxruntime import InferenceSession, OrtValue
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE
 from service.runner.caches import FEW_LENGTHS, Cache, CacheGroup
-from service.runner.padding import batches_of_like_length, padded
+from service.runner.padding import padded
 from service.runner.provider import Provider
 
 Integers = NDArray[np.int64]
@@ -66,19 +66,22 @@ class TranslationRunner:
         self._memory_version = 0
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
-        """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention.
-
-        They are read in several passes where that is faster than the padding of one, if the shortest come first.
-        """
-        lengths = [len(source) for source in sources]
+        """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
+        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         places = first_place + len(sources)
         self._source_lengths[first_place:places] = lengths
         self._n_fitted = 0
         self._fit(self._cross_attention, int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
             self._fit(self._self_attention, 1, rows=0)
-        for batch in batches_of_like_length(lengths, self._provider.most_padding):
-            self._encode_batch(first_place + batch.start, sources[batch])
+        binding: Any = self._encoder.io_binding()
+        binding.bind_cpu_input("input_ids", input_ids)
+        binding.bind_cpu_input("source_lengths", lengths)
+        for name in self._cross_attention.caches:
+            binding.bind_output(f"present.{name}", self._provider.name)
+        self._encoder.run_with_iobinding(binding)
+        for cache, block in zip(self._cross_attention.caches.values(), binding.get_outputs(), strict=True):
+            cache.write(first_place, block)
 
     def step(
         self, token_ids: Integers, positions: Integers, rows_of_sources: Integers, places_of_rows: Integers, k: int
@@ -120,17 +123,6 @@ class TranslationRunner:
         self._cross_attention.copy(np.array([source_place]), np.array([target_place]), length)
         self._source_lengths[target_place] = length
         self._n_fitted = 0
-
-    def _encode_batch(self, first_place: int, sources: list[list[int]]) -> None:
-        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        binding: Any = self._encoder.io_binding()
-        binding.bind_cpu_input("input_ids", input_ids)
-        binding.bind_cpu_input("source_lengths", lengths)
-        for name in self._cross_attention.caches:
-            binding.bind_output(f"present.{name}", self._provider.name)
-        self._encoder.run_with_iobinding(binding)
-        for cache, block in zip(self._cross_attention.caches.values(), binding.get_outputs(), strict=True):
-            cache.write(first_place, block)
 
     def _caches(self, attention: str, n_layers: int, heads: tuple[int, ...], width: int) -> dict[str, Cache]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]

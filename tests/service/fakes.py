@@ -1,5 +1,6 @@
 """Stand-ins that a test drives: a clock that is told the time, a computation that waits for permission to go on."""
 
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -106,6 +107,7 @@ class Harness:
         prefill_padded_tokens: int = 100,
         probe_interval_s: float = 3600,
         clock: FakeClock | None = None,
+        most_padding: float = math.inf,
     ) -> None:
         self.clock = clock or FakeClock()
         self.computation = FakeComputation()
@@ -113,7 +115,7 @@ class Harness:
         self.engine: Engine[Tally] = Engine(
             "fake",
             self.computation,
-            Scheduler(slots, max_waiting, prefill_padded_tokens),
+            Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding),
             EngineMetrics(self.metrics, "translation"),
             probe_interval_s,
             self.clock,

@@ -117,6 +117,62 @@ def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harne
     assert not harness.engine.scheduler.waiting
 
 
+def lengths_read_together(harness: Harness) -> list[list[int]]:
+    """What each pass from now on reads."""
+    read: list[list[int]] = []
+    prefill = harness.computation.prefill
+
+    def recorded(first_place: int, batch: list[Sequence[Tally]]) -> None:
+        read.append([len(sequence.source_ids) for sequence in batch])
+        prefill(first_place, batch)
+
+    harness.computation.prefill = recorded  # type: ignore[method-assign]
+    return read
+
+
+def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
+    harness = Harness(slots=8, most_padding=4).start()
+    read = lengths_read_together(harness)
+    request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
+    outcome(harness.engine.submit(request, harness.clock() + 60))
+    assert read == [[3, 4], [9, 10]]
+    assert harness.metric("padding_tokens_total") == 2
+    assert harness.metric("tokens_total", side="source") == 26
+    assert {len(sequence.output.places) for sequence in request} == {2}
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
+    harness = Harness(slots=8, most_padding=0).start()
+    read = lengths_read_together(harness)
+    harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
+    request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
+    with pytest.raises(InferenceFailed):
+        outcome(harness.engine.submit(request, harness.clock() + 60))
+    outcome(harness.submit(1, tokens=5))
+    assert read == [[3], [5]]
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
+    """A sequence that is done at once leaves its place between two passes, and that may fail."""
+    harness = Harness(slots=8, most_padding=0).start()
+    harness.computation.hold()
+    running = harness.submit(1000, tokens=3)
+    harness.computation.await_arrival()
+    first, second = harness.submit(0, 1000, tokens=4), harness.submit(1, tokens=9)
+    harness.computation.failing = lambda call, batch: call == "move"
+    harness.computation.release()
+    for future in (running, first, second):
+        with pytest.raises(InferenceFailed):
+            outcome(future)
+    harness.computation.failing = lambda call, batch: False
+    outcome(harness.submit(1))
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+    harness.engine.stop(PATIENCE_S)
+
+
 def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> None:
     harness.computation.hold()
     leaving = harness.submit(1000, 1000)

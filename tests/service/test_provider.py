@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import onnxruntime
@@ -59,6 +60,11 @@ def test_on_cuda_sizes_are_padded_to_a_power_of_two_within_the_limit() -> None:
     cuda = Provider("cuda", threads=1)
     assert [cuda.padded(size, limit=24) for size in (1, 2, 3, 5, 16, 17, 24)] == [1, 2, 4, 8, 16, 24, 24]
     assert Provider("cpu", threads=1).padded(5, limit=24) == 5
+
+
+def test_on_cuda_newcomers_are_read_in_one_pass() -> None:
+    assert Provider("cuda", threads=1).most_padding == math.inf
+    assert 0 < Provider("cpu", threads=1).most_padding < math.inf
 
 
 def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import math
 from random import Random
 
 import pytest
@@ -8,8 +9,10 @@ from service.errors import QueueFull
 from service.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
 
 
-def scheduler(slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100) -> Scheduler[None]:
-    return Scheduler(slots, max_waiting, prefill_padded_tokens)
+def scheduler(
+    slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
+) -> Scheduler[None]:
+    return Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
 
 
 def of_lengths(*lengths: int, slots: int = 1) -> list[Sequence[None]]:
@@ -56,6 +59,29 @@ def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
     s.add(of_lengths(10, 40, 2, 11, 9, 10))
     assert lengths_of(s.admit()) == [10, 10, 11]
     assert lengths_of(s.waiting) == [40, 2, 9], "the rest keep their order"
+
+
+def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> None:
+    newcomers = of_lengths(6, 8, 10, 13, 16, 25)
+    passes = {n: [lengths_of(batch) for batch in scheduler(most_padding=n).passes(newcomers)] for n in (8, 0, math.inf)}
+    assert passes[8] == [[6, 8, 10], [13, 16], [25]]
+    assert passes[0] == [[6], [8], [10], [13], [16], [25]]
+    assert passes[math.inf] == [[6, 8, 10, 13, 16, 25]]
+    assert not list(scheduler().passes([]))
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(0, 40))
+def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], most_padding: int) -> None:
+    newcomers = of_lengths(*sorted(lengths))
+    passes = list(scheduler(most_padding=most_padding).passes(newcomers))
+    assert [sequence for batch in passes for sequence in batch] == newcomers
+    for batch, following in zip(passes, [*passes[1:], None], strict=False):
+        assert padding_of(batch) <= most_padding
+        assert following is None or padding_of([*batch, following[0]]) > most_padding
+
+
+def padding_of(batch: list[Sequence[None]]) -> int:
+    return sum(max(lengths_of(batch)) - length for length in lengths_of(batch))
 
 
 def test_only_the_next_in_line_may_join() -> None:

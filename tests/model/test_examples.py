@@ -1,0 +1,37 @@
+"""What training counts in its examples."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.batching import Pool, TranslationExample
+from model.examples import ROUND, SELDOM, target_tokens
+from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
+
+V = 400
+SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "ki", "lo")
+TEXTS = [first + second + third for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES]
+
+
+def pool(*targets: Sequence[int]) -> Pool:
+    source = np.array([EOS_ID], np.int32)
+    return Pool([TranslationExample(source, np.array(target, np.int32)) for target in targets])
+
+
+def test_a_translation_may_have_what_targets_have_but_not_what_they_seldom_have() -> None:
+    tokenizer = train_tokenizer(TEXTS, V, end_of_sequence=True)
+    assert tokenizer.get_vocab_size() == V
+    letters = byte_ids(tokenizer)
+    pieces = [i for i in range(EOS_ID + 1, V) if i not in letters]
+    often, seldom, never, known, byte = *pieces[-4:], letters[-1]
+    n = int(2 / SELDOM)
+    targets = pool([often] * (n // 2), [often] * (n // 2), [seldom, byte])
+    before = np.zeros(V, bool)
+    before[known] = True
+
+    may_have = target_tokens([targets], before, tokenizer)
+
+    assert may_have[[often, known, byte, EOS_ID]].all()
+    assert not may_have[[seldom, never]].any()
+    assert may_have.sum() == ROUND
+    assert target_tokens([pool([seldom, often])], before, tokenizer)[seldom], "in a small corpus nothing is seldom"
