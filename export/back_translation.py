@@ -2,7 +2,8 @@
 
 A translation into English learns to write English from every English sentence, whether a person translated it or a
 model: sentences of corpora of other language pairs are translated by an artifact, and become pairs whose target is
-real (Sennrich et al. 2016).
+real (Sennrich et al. 2016). Those of its own corpora become pairs of other sources: the same is said in more than
+one way (Nguyen et al. 2020).
 """
 
 import lzma
@@ -37,13 +38,17 @@ def main(
     artifact: Annotated[Path, typer.Argument(help="Artifact directory of a translator.")],
     corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is in its source language.")],
     out: Annotated[Path, typer.Option(help="text<TAB>translation lines, .tsv.xz; a file there is replaced.")],
+    swap: Annotated[bool, typer.Option("--swap", help="Of every file it is the second column.")] = False,
     without: Annotated[list[Path] | None, typer.Option(help="Corpora whose texts are left out.")] = None,
     least_score: Annotated[float, typer.Option(help="Mean log-probability that a translation needs.")] = LEAST_SCORE,
     threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
 ) -> None:
-    """Translate the texts of corpora, each text once; what the model is not sure of is left out."""
+    """Translate the texts of corpora, each text once.
+
+    What the model is not sure of is left out, as is a translation that the corpora have.
+    """
     try:
-        n_texts, n_rows = back_translate(artifact, corpora, out, without or [], least_score, threads)
+        n_texts, n_rows = back_translate(artifact, corpora, out, swap, without or [], least_score, threads)
     except (OSError, ValidationError, DataError) as error:
         typer.secho(str(error), fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
@@ -51,7 +56,13 @@ def main(
 
 
 def back_translate(
-    artifact: Path, corpora: Sequence[Path], out: Path, without: Sequence[Path], least_score: float, threads: int
+    artifact: Path,
+    corpora: Sequence[Path],
+    out: Path,
+    swap: bool,
+    without: Sequence[Path],
+    least_score: float,
+    threads: int,
 ) -> tuple[int, int]:
     """Write `out` when all is done; how many texts there were, and how many are in it.
 
@@ -68,8 +79,10 @@ def back_translate(
         raise DataError(f"{artifact} does not translate")
     translator = Translator(artifact, manifest, threads=threads)
     tokenizer = load_tokenizer(artifact / "tokenizer.json")
-    known = {letters_of(text) for text in first_columns(without)}
-    texts = list(unknown_texts(first_columns(corpora), known))
+    rows = list(rows_of(corpora, swap))
+    pairs = {(letters_of(row.left), letters_of(row.right)) for row in rows}
+    known = {letters_of(row.left) for row in rows_of(without, swap)}
+    texts = list(unknown_texts((row.left for row in rows), known))
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(f"{out.name}.unfinished")
     n_rows = 0
@@ -77,8 +90,9 @@ def back_translate(
         with lzma.open(unfinished, "wt", encoding="utf-8") as file:
             for start in range(0, len(texts), AT_ONCE):
                 for row in translated(translator, tokenizer, texts[start : start + AT_ONCE], least_score):
-                    file.write(f"{row.left}\t{row.right}\n")
-                    n_rows += 1
+                    if (letters_of(row.left), letters_of(row.right)) not in pairs:
+                        file.write(f"{row.left}\t{row.right}\n")
+                        n_rows += 1
         if n_rows == 0:
             raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept")
         unfinished.replace(out)
@@ -87,13 +101,14 @@ def back_translate(
     return len(texts), n_rows
 
 
-def first_columns(corpora: Iterable[Path]) -> Iterator[str]:
-    """The texts of every corpus in turn.
+def rows_of(corpora: Iterable[Path], swap: bool) -> Iterator[Row]:
+    """The rows of every corpus in turn, with their columns exchanged if `swap`.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
     """
-    return (row.left for corpus in corpora for row in read_tsv(corpus))
+    rows = (row for corpus in corpora for row in read_tsv(corpus))
+    return (Row(row.right, row.left) for row in rows) if swap else rows
 
 
 def unknown_texts(texts: Iterable[str], known: set[str]) -> Iterator[str]:

@@ -158,6 +158,8 @@ class DataSource(Strict):
     """One corpus: a TSV file below the data directory, the same on a hub, and what a user must know of its licence."""
 
     file: str
+    made_by: str | None = None
+    """The command that makes the file, where it is nobody's corpus but made of others."""
     hub: HubSource | None = None
     licence: str
     labels: dict[str, str] | None = None
@@ -168,6 +170,9 @@ class DataSource(Strict):
     """The file's second column is the source, the first the target."""
     rewrite: Rewrite | None = None
     """Train on the rows that this applies to, as it rewrites them (model/rewriting.py)."""
+    merge_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out, drawn when
+    training begins (BPE-dropout, Provilkov et al. 2020), so that a rare word is known by its parts too."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 
@@ -268,6 +273,13 @@ class Config(Strict):
         n_grams = isinstance(self.model, ClassifierConfig) and self.model.n_grams is not None
         if n_grams != (self.n_gram_training is not None):
             raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
+        return self
+
+    @model_validator(mode="after")
+    def _sources_of_translators_alone_lose_merges(self) -> Self:
+        translator = isinstance(self.model, TransformerConfig | RecurrentConfig)
+        if not translator and any(source.merge_dropout for source in self.data.train):
+            raise ValueError(f"merge_dropout is of sources of translations, and the model's task is {self.model.task}")
         return self
 
     def licences(self) -> dict[str, str]:

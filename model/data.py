@@ -26,6 +26,8 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
     """
     if data_dir is not None:
+        if source.made_by is not None and not (data_dir / source.file).is_file():
+            raise DataError(f"{data_dir / source.file}: no such file; what makes it is\n{source.made_by}")
         rows = list(read_tsv(data_dir / source.file))
     elif source.hub is not None:
         rows = load_from_hub(source.hub)

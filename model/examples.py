@@ -20,7 +20,7 @@ from model.config import (
 )
 from model.data import DataError, Row, load_rows
 from model.rewriting import rewritten
-from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
+from model.tokenizer import EOS_ID, byte_ids, train_tokenizer, with_dropout
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
@@ -29,7 +29,7 @@ ROUND = 64
 """Kernels want whole blocks."""
 
 SELDOM = 5e-7
-"""Of all target tokens: a handful in a corpus of ten millions, too few to learn when to write a token."""
+"""One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -64,7 +64,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
     if tokenizer is None:
         tokenizer = _train_tokenizer(config, train_rows)
     pools = [
-        Pool(encode_rows(config, tokenizer, rows), source.sample, source.shortest_crop)
+        Pool(encode_rows(config, tokenizer, rows, source.merge_dropout), source.sample, source.shortest_crop)
         for source, rows in zip(config.data.train, train_rows, strict=True)
     ]
     for source, pool in zip(config.data.train, pools, strict=True):
@@ -104,8 +104,8 @@ def prepare_unlabelled(
     return [_head_and_tail(ids, config.data.max_tokens) for ids in _encode(tokenizer, texts)]
 
 
-def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Examples:
-    """Rows to examples.
+def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
+    """Rows to examples; those of a translator with `merge_dropout` of the merges of their sources left out.
 
     Too long pairs are left out, too long reviews keep their first and last tokens. A language model reads the second
     column, all of it in consecutive windows.
@@ -122,7 +122,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row]) -> Ex
         ]
     if isinstance(config.model, LanguageModelConfig):
         return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
-    sources = _encode(tokenizer, [row.left for row in rows])
+    sources = _encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
     targets = _encode(tokenizer, [row.right for row in rows])
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
     return [pair for pair in pairs if len(pair) <= limit]
@@ -141,11 +141,9 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
 
     No other has been taught to be produced, and each would cost as much as any at every step.
     """
-    counts = np.zeros(len(known), np.int64)
-    for pool in pools:
-        for example in pool.examples:
-            assert isinstance(example, TranslationExample)
-            np.add.at(counts, example.target, 1)
+    examples = (example for pool in pools for example in pool.examples)
+    targets = [example.target for example in examples if isinstance(example, TranslationExample)]
+    counts = np.bincount(np.concatenate(targets), minlength=len(known))
     more_than = np.full(len(known), SELDOM * counts.sum())
     more_than[byte_ids(tokenizer)] = 0
     found: NDArray[np.bool_] = known | (counts > more_than)

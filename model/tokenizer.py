@@ -64,6 +64,15 @@ def load_tokenizer(path: Path) -> Tokenizer:
     return _as_plain_text(Tokenizer.from_file(str(path)))
 
 
+def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
+    """The same tokenizer with this share of its merges left out, another time others (Provilkov et al. 2020)."""
+    if probability == 0:
+        return tokenizer
+    dropping = Tokenizer.from_str(tokenizer.to_str())
+    dropping.model.dropout = probability
+    return _as_plain_text(dropping)
+
+
 def byte_ids(tokenizer: Tokenizer) -> list[int]:
     """The tokens of single bytes, of which every text can be made."""
     vocabulary = tokenizer.get_vocab()

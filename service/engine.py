@@ -207,7 +207,7 @@ class Engine(Generic[Output]):
         self._drop_abandoned()
         with self._wake:
             admitted = self.scheduler.admit()
-        self._let_in(admitted)
+        self._note_admission(admitted)
         for batch in self.scheduler.passes(admitted):
             self._prefill([sequence for sequence in batch if sequence in self._request_of])
         if self.scheduler.running:
@@ -232,7 +232,7 @@ class Engine(Generic[Output]):
                 waited_s = now - request.submitted_at
                 self._leave(request, DeadlinePassed(f"the deadline passed after {waited_s:.1f} s in {self.name}"))
 
-    def _let_in(self, admitted: list[Sequence[Output]]) -> None:
+    def _note_admission(self, admitted: list[Sequence[Output]]) -> None:
         """Note when a request's first sequence is admitted: from then on it fails if a step does."""
         now = self.clock()
         for sequence in admitted:

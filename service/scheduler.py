@@ -131,10 +131,7 @@ class Scheduler(Generic[Output]):
         return sorted(admitted, key=lambda sequence: len(sequence.source_ids))
 
     def passes(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
-        """Cut newcomers, the shortest first, into those that are read together, none if there are none.
-
-        Who came one at a time is of any length: of six, half of what one pass would read is padding.
-        """
+        """Cut newcomers, the shortest first, into those of like length, who are read together."""
         batch: list[Sequence[Output]] = []
         padding = 0
         for sequence in admitted:

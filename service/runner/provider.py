@@ -22,8 +22,8 @@ SLOWER_FUSIONS = ["SkipLayerNormFusion"]
 """Its kernel is not vectorized on the CPU: a decoder step of 32 rows takes an eighth less time without it."""
 
 MOST_PADDING = 10
-"""Tokens that the encoder of the shipped models reads in the time that a pass takes beside them: 6, and more where its
-weights have to come from far. A pass has not been timed on a GPU, where there is one for all."""
+"""Tokens of padding that cost as much as another pass of a shipped encoder: 6 with its weights in the CPU's caches,
+more without. On a GPU, where this has not been measured, there is one pass for all."""
 
 CUDA_OPTIONS = {
     "device_id": "0",

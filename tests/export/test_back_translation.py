@@ -60,6 +60,23 @@ def test_what_the_model_is_not_sure_of_is_left_out(
     assert len(list(read_tsv(out))) == 1
 
 
+def test_the_second_column_is_translated_into_what_the_corpus_does_not_have(
+    artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    corpus, out, swapped = write(tmp_path / "a.tsv.xz", TEXTS), tmp_path / "out.tsv.xz", tmp_path / "swapped.tsv.xz"
+    assert run(artifact("translation", "fp32"), [corpus], out, "--least-score", "-99").exit_code == 0
+    rows = list(read_tsv(out))
+    other_way = tmp_path / "b.tsv.xz"
+    for known, expected in (("x", rows), (rows[0].right + "!", rows[1:])):
+        with lzma.open(other_way, "wt", encoding="utf-8") as file:
+            file.write(f"{known}\t{rows[0].left}\n")
+            file.writelines(f"{number}\t{row.left}\n" for number, row in enumerate(rows[1:]))
+        swapped.unlink(missing_ok=True)
+        result = run(artifact("translation", "fp32"), [other_way], swapped, "--swap", "--least-score", "-99")
+        assert result.exit_code == (0 if expected else 1)
+        assert (list(read_tsv(swapped)) if expected else []) == expected
+
+
 def test_a_missing_corpus_is_named_and_nothing_is_written(artifact: MakeArtifact, tmp_path: Path) -> None:
     result = run(artifact("translation", "fp32"), [tmp_path / "none.tsv"], tmp_path / "out.tsv.xz")
     assert result.exit_code == 1

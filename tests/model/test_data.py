@@ -46,6 +46,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         list(read_tsv(tmp_path / "absent.tsv"))
 
 
+def test_a_missing_file_that_is_made_of_others_comes_with_its_command(tmp_path: Path) -> None:
+    source = DataSource(file="made.tsv", licence="ours", made_by="python -m maker")
+    with pytest.raises(DataError, match=r"made\.tsv: no such file; what makes it is\npython -m maker"):
+        load_rows(source, tmp_path)
+    (tmp_path / "made.tsv").write_text("a\tb\n")
+    assert load_rows(source, tmp_path) == [Row("a", "b")]
+
+
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv.xz"
     path.write_bytes(lzma.compress(b"a\tb\n" * 1000)[:-20])

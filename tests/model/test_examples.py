@@ -1,12 +1,15 @@
 """What training counts in its examples."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from model.batching import Pool, TranslationExample
-from model.examples import ROUND, SELDOM, target_tokens
+from model.data import Row
+from model.examples import ROUND, SELDOM, encode_rows, target_tokens
 from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
+from tests.model.tiny_configs import TRANSLATOR, configured
 
 V = 400
 SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "ki", "lo")
@@ -35,3 +38,13 @@ def test_a_translation_may_have_what_targets_have_but_not_what_they_seldom_have(
     assert not may_have[[seldom, never]].any()
     assert may_have.sum() == ROUND
     assert target_tokens([pool([seldom, often])], before, tokenizer)[seldom], "in a small corpus nothing is seldom"
+
+
+def test_merges_are_left_out_of_sources_alone() -> None:
+    tokenizer = train_tokenizer(TEXTS, V, end_of_sequence=True)
+    config, rows = configured(TRANSLATOR), [Row(text, text) for text in TEXTS]
+    whole, cut = (
+        cast(list[TranslationExample], encode_rows(config, tokenizer, rows, dropout)) for dropout in (0.0, 0.5)
+    )
+    assert [pair.target.tolist() for pair in cut] == [pair.target.tolist() for pair in whole]
+    assert sum(len(pair.source) for pair in cut) > sum(len(pair.source) for pair in whole)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from model.tokenizer import EOS_ID, SPECIAL_TOKENS, cut_source, load_tokenizer, train_tokenizer
+from model.tokenizer import EOS_ID, SPECIAL_TOKENS, cut_source, load_tokenizer, train_tokenizer, with_dropout
 from tests.model.conftest import TEXTS
 
 TOKENIZER = train_tokenizer(TEXTS, vocab_size=300, end_of_sequence=True)
@@ -69,3 +69,18 @@ def test_a_saved_tokenizer_reads_texts_the_same(tokenizer: Tokenizer, tmp_path: 
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent\.json: no such tokenizer file"):
         load_tokenizer(tmp_path / "absent.json")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_whose_merges_are_left_out_is_the_same_text(text: str) -> None:
+    pieces = with_dropout(TOKENIZER, 0.5).encode(text).ids
+    assert TOKENIZER.decode(pieces) == text
+    assert pieces[-1] == EOS_ID
+    assert len(pieces) >= len(TOKENIZER.encode(text).ids)
+
+
+def test_merges_are_left_out_of_a_copy() -> None:
+    text = " ".join(TEXTS)
+    before = TOKENIZER.encode(text).ids
+    assert len(with_dropout(TOKENIZER, 0.5).encode(text).ids) > len(before)
+    assert TOKENIZER.encode(text).ids == before
