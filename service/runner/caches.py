@@ -1,12 +1,12 @@
-"""The memory of the slots: keys or values of attention, one row per slot, on the host or on a device.
+"""The memory of the slots: keys and values of attention, one row per slot, on the host or on a device.
 
 Heads are apart from one another, (H,), in self-attention, and side by side, (), in cross-attention.
 
-Legend: R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
+Legend: C caches, R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -50,91 +50,101 @@ LITTLE_PADDING = Lengths(quarter_power_of_two, spare=1.5)
 
 
 class CacheGroup:
-    """The caches of one kind of attention, all of one length: key and value of every decoder layer, by name."""
+    """The caches of one kind of attention, all of one length: key and value of every decoder layer.
 
-    def __init__(self, caches: dict[str, "Cache"], lengths: Lengths) -> None:
+    Attributes:
+        names: of the caches.
+        addresses: where row 0 of each begins.
+        version: another one whenever memory has moved.
+    """
+
+    def __init__(self, names: Sequence[str], caches: "Caches", lengths: Lengths) -> None:
+        self.names = names
         self.caches = caches
+        self.addresses: list[int] = []
         self.length = 0
+        self.version = 0
         self._lengths = lengths
 
-    def fit(self, needed: int, rows: int) -> bool:
-        """Give the first `rows` rows, which are in use, `needed` columns; True if memory has moved.
+    def fit(self, needed: int, rows: int) -> None:
+        """Give the first `rows` rows, which are in use, `needed` columns.
 
         Memory that was needed once is given back when no row is in use, or when much less would do.
         """
         length = self._lengths.bucket(needed)
         if length == self.length or (length < self.length < self._lengths.spare * length and rows > 0):
-            return False
-        self.length = 0  # until all are resized, whichever raises
-        for cache in self.caches.values():
-            cache.resize(length, rows)
+            return
+        self.length = 0  # until they are resized, should that raise
+        self.version += 1
+        self.caches.resize(length, rows)
+        self.addresses = [self.caches.address(cache) for cache in range(len(self.names))]
         self.length = length
-        return True
 
-    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
-        for cache in self.caches.values():
-            cache.copy(source_rows, target_rows, n_columns)
+    def write(self, first_row: int, blocks: Iterable[OrtValue]) -> None:
+        """Copy a block (B, *heads, K, D) into the rows of each cache from `first_row` on."""
+        for cache, block in enumerate(blocks):
+            self.caches.write(cache, first_row, block)
 
 
-class Cache(Protocol):
-    """(R, *heads, L, D) numbers, row-major, so that a graph can work on the first rows in place."""
+class Caches(Protocol):
+    """(C, R, *heads, L, D) numbers, row-major, so that a graph can work on the first rows of each of C caches."""
 
-    @property
-    def pointer(self) -> int:
-        """Where row 0 begins, until the next resize."""
+    def address(self, cache: int) -> int:
+        """Where row 0 of a cache begins, until the next resize."""
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        """Of the first rows."""
+        """Of the first rows of a cache."""
 
     def resize(self, length: int, rows: int) -> None:
         """Change L, keeping what fits of the first `rows` rows. The rest is finite: attention may multiply it by 0."""
 
-    def write(self, first_row: int, block: OrtValue) -> None:
-        """Copy a block (B, *heads, K, D), K <= L, into the rows from `first_row` on."""
+    def write(self, cache: int, first_row: int, block: OrtValue) -> None:
+        """Copy a block (B, *heads, K, D), K <= L, into the rows of a cache from `first_row` on."""
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
-        """Copy the first columns, or more, of rows over other rows; none of these is also copied from."""
+        """Copy the first columns, or more, of rows over other rows of the same cache; none of these is also copied
+        from."""
 
 
-class HostCache:
+class HostCaches:
     """In main memory, through numpy. One buffer serves every length: memory that is new to the process is slow."""
 
-    def __init__(self, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> None:
+    def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> None:
         self._buffer = np.zeros(0, dtype)
-        self._rows = self._buffer.reshape(slots, *heads, 0, width)
+        self._rows = self._buffer.reshape(n_caches, slots, *heads, 0, width)
 
-    @property
-    def pointer(self) -> int:
-        return self._rows.ctypes.data
+    def address(self, cache: int) -> int:
+        return int(self._rows[cache].ctypes.data)
 
     def shape(self, rows: int) -> tuple[int, ...]:
-        return rows, *self._rows.shape[1:]
+        return rows, *self._rows.shape[2:]
 
     def resize(self, length: int, rows: int) -> None:
-        *rows_and_heads, old_length, width = self._rows.shape
+        *outer, old_length, width = self._rows.shape
         n_kept = min(length, old_length)
-        kept = self._rows[:rows, ..., :n_kept, :].copy()
-        shape = (*rows_and_heads, length, width)
+        kept = self._rows[:, :rows, ..., :n_kept, :].copy()
+        shape = (*outer, length, width)
         size = math.prod(shape)
         if size > len(self._buffer):
             self._buffer = np.zeros(size, self._buffer.dtype)
         self._rows = self._buffer[:size].reshape(shape)
-        self._rows[:rows, ..., :n_kept, :] = kept
+        self._rows[:, :rows, ..., :n_kept, :] = kept
 
-    def write(self, first_row: int, block: OrtValue) -> None:
+    def write(self, cache: int, first_row: int, block: OrtValue) -> None:
         values = block.numpy()
         B, K = values.shape[0], values.shape[-2]
-        self._rows[first_row : first_row + B, ..., :K, :] = values
+        self._rows[cache, first_row : first_row + B, ..., :K, :] = values
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
         columns = self._rows[..., :n_columns, :]
         # Most often they are few, and a row is copied faster by itself than what indices choose.
         for source, target in zip(source_rows.tolist(), target_rows.tolist(), strict=True):
-            columns[target] = columns[source]
+            columns[:, target] = columns[:, source]
 
 
-class DeviceCache:
-    """In a device's memory. Rows are copied there by the graphs of copy_graphs.py, which see float32 words of any type.
+class DeviceCaches:
+    """In a device's memory, the rows of one cache after those of another. They are copied there by the graphs of
+    copy_graphs.py, which see float32 words of any type.
 
     Args:
         device: ONNX Runtime's name of it, such as "cuda".
@@ -143,6 +153,7 @@ class DeviceCache:
 
     def __init__(
         self,
+        n_caches: int,
         slots: int,
         heads: tuple[int, ...],
         width: int,
@@ -153,52 +164,57 @@ class DeviceCache:
     ) -> None:
         column_bytes = width * np.dtype(dtype).itemsize
         assert column_bytes % 4 == 0, "a column is a whole number of float32 words"
-        self._slots, self._heads, self._width = slots, heads, width
+        self._n_caches, self._slots, self._heads, self._width = n_caches, slots, heads, width
         self._n_heads, self._words = math.prod(heads), column_bytes // 4
         self._device = device
         self._copier, self._reorderer = copier, reorderer
         self._length = 0
         self._rows: OrtValue | None = None
 
-    @property
-    def pointer(self) -> int:
+    def address(self, cache: int) -> int:
         assert self._rows is not None, "resize comes first"
-        return int(self._rows.data_ptr())
+        return int(self._rows.data_ptr()) + cache * self._slots * self._row_bytes(self._length)
 
     def shape(self, rows: int) -> tuple[int, ...]:
         return rows, *self._heads, self._length, self._width
 
     def resize(self, length: int, rows: int) -> None:
         old, old_length = self._rows, self._length
-        zeros = np.zeros((self._slots, self._n_heads, length, self._words), np.float32)
+        zeros = np.zeros(self._all_rows(length), np.float32)
         self._rows, self._length = OrtValue.ortvalue_from_numpy(zeros, self._device, 0), length
         if old is not None and rows > 0:
-            self._copy(0, rows, int(old.data_ptr()), old_length, min(length, old_length))
+            for cache in range(self._n_caches):
+                block = int(old.data_ptr()) + cache * self._slots * self._row_bytes(old_length)
+                self._copy(cache, 0, rows, block, old_length, min(length, old_length))
 
-    def write(self, first_row: int, block: OrtValue) -> None:
+    def write(self, cache: int, first_row: int, block: OrtValue) -> None:
         B, *_, K, _ = block.shape()
-        self._copy(first_row, B, int(block.data_ptr()), K, K)
+        self._copy(cache, first_row, B, int(block.data_ptr()), K, K)
 
     def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:  # noqa: ARG002 (copies all)
-        shape = [self._slots, self._n_heads, self._length, self._words]
+        first_rows = np.arange(self._n_caches)[:, None] * self._slots
+        memory = (self._device, 0, np.float32, self._all_rows(self._length), self.address(0))
         binding: Any = self._reorderer.io_binding()
-        binding.bind_input("cache", self._device, 0, np.float32, shape, self.pointer)
-        binding.bind_output("copied", self._device, 0, np.float32, shape, self.pointer)
-        binding.bind_cpu_input("sources", source_rows)
-        binding.bind_cpu_input("targets", target_rows[:, None])
+        binding.bind_input("cache", *memory)
+        binding.bind_output("copied", *memory)
+        binding.bind_cpu_input("sources", (first_rows + source_rows).ravel())
+        binding.bind_cpu_input("targets", (first_rows + target_rows).reshape(-1, 1))
         self._reorderer.run_with_iobinding(binding)
 
-    def _copy(self, first_row: int, rows: int, block: int, block_length: int, kept: int) -> None:
+    def _copy(self, cache: int, first_row: int, rows: int, block: int, block_length: int, kept: int) -> None:
         """From `block`, the address of (rows, H, block_length, D), the first `kept` columns."""
-        shape = [rows, self._n_heads, self._length, self._words]
-        target = self.pointer + first_row * self._row_bytes()
+        target = self.address(cache) + first_row * self._row_bytes(self._length)
+        memory = (self._device, 0, np.float32, [rows, self._n_heads, self._length, self._words], target)
         binding: Any = self._copier.io_binding()
-        binding.bind_input("cache", self._device, 0, np.float32, shape, target)
-        binding.bind_output("copied", self._device, 0, np.float32, shape, target)
+        binding.bind_input("cache", *memory)
+        binding.bind_output("copied", *memory)
         block_shape = [rows, self._n_heads, block_length, self._words]
         binding.bind_input("block", self._device, 0, np.float32, block_shape, block)
         binding.bind_cpu_input("kept", np.array([kept]))
         self._copier.run_with_iobinding(binding)
 
-    def _row_bytes(self) -> int:
-        return self._n_heads * self._length * self._words * 4
+    def _all_rows(self, length: int) -> list[int]:
+        return [self._n_caches * self._slots, self._n_heads, length, self._words]
+
+    def _row_bytes(self, length: int) -> int:
+        return self._n_heads * length * self._words * 4

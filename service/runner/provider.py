@@ -13,7 +13,7 @@ import onnxruntime
 from numpy.typing import DTypeLike
 
 from service.errors import ProviderUnavailable, StartRefused
-from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Cache, DeviceCache, HostCache, Lengths
+from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Caches, DeviceCaches, HostCaches, Lengths
 from service.runner.copy_graphs import REORDER, WRITE
 
 FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
@@ -58,12 +58,12 @@ class Provider:
             reason = str(error).splitlines()[0]
             raise StartRefused(f"{graph!s}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
 
-    def cache(self, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Cache:
-        """Memory (slots, *heads, 0, width) where this provider's graphs can work on it."""
+    def caches(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Caches:
+        """Memory (n_caches, slots, *heads, 0, width) where this provider's graphs can work on it."""
         if self.name == "cpu":
-            return HostCache(slots, heads, width, dtype)
+            return HostCaches(n_caches, slots, heads, width, dtype)
         copier, reorderer = self.session(WRITE), self.session(REORDER)
-        return DeviceCache(slots, heads, width, dtype, self.name, copier, reorderer)
+        return DeviceCaches(n_caches, slots, heads, width, dtype, self.name, copier, reorderer)
 
     def padded(self, size: int, limit: int) -> int:
         """What a dimension of a step is padded to: on CUDA a power of two, so that few shapes are ever seen."""

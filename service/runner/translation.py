@@ -15,7 +15,7 @@ from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE
-from service.runner.caches import FEW_LENGTHS, Cache, CacheGroup
+from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.padding import padded
 from service.runner.provider import Provider
 
@@ -56,14 +56,12 @@ class TranslationRunner:
         self._encoder, self._decoder_step = graphs.encoder, graphs.decoder_step
         n_layers = manifest.dimensions.n_decoder_layers
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
-        self._self_attention = CacheGroup(self._caches("decoder", n_layers, (n_heads,), head_dim), FEW_LENGTHS)
-        sources = self._caches("encoder", n_layers, (), n_heads * head_dim)
-        self._cross_attention = CacheGroup(sources, provider.source_lengths)
+        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, FEW_LENGTHS)
+        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, provider.source_lengths)
         self._source_lengths = np.ones(slots, np.int64)
         self._n_fitted = 0
         """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""
         self._steps: dict[tuple[int, int, int, int], Step] = {}
-        self._memory_version = 0
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
         """Read B sources into places first_place..first_place+B-1, as keys and values of every cross-attention."""
@@ -71,17 +69,16 @@ class TranslationRunner:
         places = first_place + len(sources)
         self._source_lengths[first_place:places] = lengths
         self._n_fitted = 0
-        self._fit(self._cross_attention, int(self._source_lengths[:places].max()), first_place)
+        self._cross_attention.fit(int(self._source_lengths[:places].max()), first_place)
         if first_place == 0:
-            self._fit(self._self_attention, 1, rows=0)
+            self._self_attention.fit(1, rows=0)
         binding: Any = self._encoder.io_binding()
         binding.bind_cpu_input("input_ids", input_ids)
         binding.bind_cpu_input("source_lengths", lengths)
-        for name in self._cross_attention.caches:
+        for name in self._cross_attention.names:
             binding.bind_output(f"present.{name}", self._provider.name)
         self._encoder.run_with_iobinding(binding)
-        for cache, block in zip(self._cross_attention.caches.values(), binding.get_outputs(), strict=True):
-            cache.write(first_place, block)
+        self._cross_attention.write(first_place, binding.get_outputs())
 
     def step(
         self, token_ids: Integers, positions: Integers, rows_of_sources: Integers, places_of_rows: Integers, k: int
@@ -94,9 +91,9 @@ class TranslationRunner:
         """
         R, (N, W) = len(token_ids), rows_of_sources.shape
         length = max(positions.tolist()) + 1  # of few numbers, faster than numpy's
-        self._fit(self._self_attention, length, R)
+        self._self_attention.fit(length, R)
         if self._n_fitted != N:
-            self._fit(self._cross_attention, max(self._source_lengths[:N].tolist()), N)
+            self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
             self._n_fitted = N
         step = self._step(R, N, W, k)
         step.input_ids[:R, 0] = token_ids
@@ -109,28 +106,26 @@ class TranslationRunner:
             step.places_of_rows[:R] += places_of_rows // W * (step.rows_of_sources.shape[1] - W)
         step.source_lengths[:N] = self._source_lengths[:N]
         step.run()
-        if math.isnan(step.log_probs[:R, 0].sum()):
+        if math.isnan(sum(step.log_probs[:R, 0].tolist())):
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
         return step.token_ids[:R], step.log_probs[:R]
 
     def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
-        self._self_attention.copy(source_rows, target_rows, n_tokens)
+        self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source over another one."""
         length = int(self._source_lengths[source_place])
-        self._cross_attention.copy(np.array([source_place]), np.array([target_place]), length)
+        self._cross_attention.caches.copy(np.array([source_place]), np.array([target_place]), length)
         self._source_lengths[target_place] = length
         self._n_fitted = 0
 
-    def _caches(self, attention: str, n_layers: int, heads: tuple[int, ...], width: int) -> dict[str, Cache]:
+    def _caches(
+        self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: Lengths
+    ) -> CacheGroup:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
-        return {name: self._provider.cache(self._slots, heads, width, self._dtype) for name in names}
-
-    def _fit(self, group: CacheGroup, needed: int, rows: int) -> None:
-        if group.fit(needed, rows):
-            self._memory_version += 1
+        return CacheGroup(names, self._provider.caches(len(names), self._slots, heads, width, self._dtype), lengths)
 
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
@@ -140,21 +135,13 @@ class TranslationRunner:
                 self._steps.pop(next(iter(self._steps)))
             self._steps[sizes] = Step(self._decoder_step, self._provider, sizes, self._pad)
         step = self._steps[sizes]
-        if step.memory_version != self._memory_version:
-            for group, n in ((self._cross_attention, sizes[1]), (self._self_attention, sizes[0])):
-                for name, cache in group.caches.items():
-                    step.bind_cache(
-                        name, self._dtype, cache.shape(n), cache.pointer, written=group is self._self_attention
-                    )
-            step.memory_version = self._memory_version
+        step.bind_caches(self._cross_attention, sizes[1], self._dtype, written=False)
+        step.bind_caches(self._self_attention, sizes[0], self._dtype, written=True)
         return step
 
 
 class Step:
-    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long.
-
-    The caches are bound anew when they have moved since `memory_version`.
-    """
+    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
 
     def __init__(
         self, session: InferenceSession, provider: Provider, sizes: tuple[int, int, int, int], pad: int
@@ -163,7 +150,8 @@ class Step:
         self._session = session
         self._provider = provider
         self._binding: Any = session.io_binding()
-        self.memory_version = 0
+        self._versions: dict[CacheGroup, int] = {}
+        """Of the caches that are bound."""
         self.input_ids = np.full((R, 1), pad, np.int64)
         self.positions = np.zeros(R, np.int32)
         self.total_length = np.ones(1, np.int32)
@@ -185,12 +173,17 @@ class Step:
         for name, array in (("token_ids", self.token_ids), ("log_probs", self.log_probs)):
             self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
 
-    def bind_cache(self, name: str, dtype: DTypeLike, shape: tuple[int, ...], pointer: int, written: bool) -> None:
-        """Let the graph read a cache, and write it in place."""
-        memory = (self._provider.name, 0, dtype, shape, pointer)
-        self._binding.bind_input(f"past_key_values.{name}", *memory)
-        if written:
-            self._binding.bind_output(f"present.{name}", *memory)
+    def bind_caches(self, group: CacheGroup, rows: int, dtype: DTypeLike, written: bool) -> None:
+        """Let the graph read the first rows of caches, and write them in place, if they have moved since."""
+        if self._versions.get(group) == group.version:
+            return
+        shape = group.caches.shape(rows)
+        for name, address in zip(group.names, group.addresses, strict=True):
+            memory = (self._provider.name, 0, dtype, shape, address)
+            self._binding.bind_input(f"past_key_values.{name}", *memory)
+            if written:
+                self._binding.bind_output(f"present.{name}", *memory)
+        self._versions[group] = group.version
 
     def run(self) -> None:
         """One pass over what the arrays hold."""

@@ -13,10 +13,10 @@ from service.runner.caches import (
     FEW_LENGTHS,
     LITTLE_PADDING,
     SHORTEST,
-    Cache,
     CacheGroup,
-    DeviceCache,
-    HostCache,
+    Caches,
+    DeviceCaches,
+    HostCaches,
     Lengths,
     power_of_two,
     quarter_power_of_two,
@@ -24,22 +24,22 @@ from service.runner.caches import (
 from service.runner.copy_graphs import REORDER, REORDER_TEXT, WRITE, WRITE_TEXT
 from service.runner.provider import Provider
 
-SLOTS, H, D = 5, 3, 4
+C, SLOTS, H, D = 2, 5, 3, 4
 
 
-def host_cache(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Cache:
-    return HostCache(SLOTS, heads, width, dtype)
+def host_caches(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Caches:
+    return HostCaches(C, SLOTS, heads, width, dtype)
 
 
-def device_cache(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Cache:
+def device_caches(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Caches:
     """The device's code, with main memory as the device."""
     cpu = Provider("cpu", 1)
-    return DeviceCache(SLOTS, heads, width, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
+    return DeviceCaches(C, SLOTS, heads, width, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
 
 
-@pytest.fixture(params=[host_cache, device_cache])
-def cache(request: pytest.FixtureRequest, dtype: DTypeLike) -> Cache:
-    made: Cache = request.param(dtype)
+@pytest.fixture(params=[host_caches, device_caches])
+def caches(request: pytest.FixtureRequest, dtype: DTypeLike) -> Caches:
+    made: Caches = request.param(dtype)
     return made
 
 
@@ -49,84 +49,88 @@ def dtype(request: pytest.FixtureRequest) -> DTypeLike:
     return chosen
 
 
-def content(cache: Cache, length: int, dtype: DTypeLike) -> np.ndarray:
-    """What a graph would see at the cache's address."""
+def content(caches: Caches, length: int, dtype: DTypeLike) -> np.ndarray:
+    """What a graph would see at the addresses: (C, R, H, L, D)."""
     size = SLOTS * H * length * D * np.dtype(dtype).itemsize
-    return np.frombuffer(ctypes.string_at(cache.pointer, size), dtype).reshape(SLOTS, H, length, D)
+    seen = [np.frombuffer(ctypes.string_at(caches.address(cache), size), dtype) for cache in range(C)]
+    return np.stack(seen).reshape(C, SLOTS, H, length, D)
 
 
-def block(rows: int, length: int, dtype: DTypeLike, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((rows, H, length, D)).astype(dtype)
+def write(caches: Caches, first_row: int, rows: int, length: int, dtype: DTypeLike) -> np.ndarray:
+    """Random numbers into the rows of every cache: (C, rows, H, length, D)."""
+    values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(dtype)
+    for cache, block in enumerate(values):
+        caches.write(cache, first_row, OrtValue.ortvalue_from_numpy(block))
+    return values
 
 
-def test_a_block_lands_in_its_rows_and_nowhere_else(cache: Cache, dtype: DTypeLike) -> None:
-    cache.resize(8, rows=0)
-    values = block(2, 6, dtype)
-    cache.write(1, OrtValue.ortvalue_from_numpy(values))
-    expected = np.zeros((SLOTS, H, 8, D), dtype)
-    expected[1:3, :, :6] = values
-    np.testing.assert_array_equal(content(cache, 8, dtype), expected)
+def test_a_block_lands_in_its_rows_and_nowhere_else(caches: Caches, dtype: DTypeLike) -> None:
+    caches.resize(8, rows=0)
+    values = write(caches, 1, 2, 6, dtype)
+    expected = np.zeros((C, SLOTS, H, 8, D), dtype)
+    expected[:, 1:3, :, :6] = values
+    np.testing.assert_array_equal(content(caches, 8, dtype), expected)
 
 
 @pytest.mark.parametrize("length", [4, 8, 16])
 def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(
-    cache: Cache, dtype: DTypeLike, length: int
+    caches: Caches, dtype: DTypeLike, length: int
 ) -> None:
-    cache.resize(8, rows=0)
-    values = block(SLOTS, 8, dtype)
-    cache.write(0, OrtValue.ortvalue_from_numpy(values))
-    cache.resize(length, rows=3)
+    caches.resize(8, rows=0)
+    values = write(caches, 0, SLOTS, 8, dtype)
+    caches.resize(length, rows=3)
     kept = min(8, length)
-    found = content(cache, length, dtype)
-    np.testing.assert_array_equal(found[:3, :, :kept], values[:3, :, :kept])
+    found = content(caches, length, dtype)
+    np.testing.assert_array_equal(found[:, :3, :, :kept], values[:, :3, :, :kept])
     assert np.isfinite(found).all()
 
 
-def test_what_is_kept_survives_many_sizes(cache: Cache, dtype: DTypeLike) -> None:
-    cache.resize(4, rows=0)
-    values = block(SLOTS, 4, dtype)
-    cache.write(0, OrtValue.ortvalue_from_numpy(values))
+def test_what_is_kept_survives_many_sizes(caches: Caches, dtype: DTypeLike) -> None:
+    caches.resize(4, rows=0)
+    values = write(caches, 0, SLOTS, 4, dtype)
     for length in (16, 8, 32, 4):
-        cache.resize(length, rows=SLOTS)
-        np.testing.assert_array_equal(content(cache, length, dtype)[:, :, :4], values)
+        caches.resize(length, rows=SLOTS)
+        np.testing.assert_array_equal(content(caches, length, dtype)[..., :4, :], values)
 
 
 @pytest.mark.parametrize(("sources", "targets"), [([4], [1]), ([0, 0, 3], [4, 1, 2]), ([2, 2], [0, 4])])
 def test_rows_are_copied_over_others_and_nothing_else_changes(
-    cache: Cache, dtype: DTypeLike, sources: list[int], targets: list[int]
+    caches: Caches, dtype: DTypeLike, sources: list[int], targets: list[int]
 ) -> None:
-    cache.resize(8, rows=0)
-    values = block(SLOTS, 8, dtype)
-    cache.write(0, OrtValue.ortvalue_from_numpy(values))
-    cache.copy(np.array(sources), np.array(targets), 5)
-    found = content(cache, 8, dtype)
+    caches.resize(8, rows=0)
+    values = write(caches, 0, SLOTS, 8, dtype)
+    caches.copy(np.array(sources), np.array(targets), 5)
+    found = content(caches, 8, dtype)
     expected = values.copy()
-    expected[targets] = values[sources]
-    np.testing.assert_array_equal(found[:, :, :5], expected[:, :, :5])
+    expected[:, targets] = values[:, sources]
+    np.testing.assert_array_equal(found[..., :5, :], expected[..., :5, :])
     others = [row for row in range(SLOTS) if row not in targets]
-    np.testing.assert_array_equal(found[others], values[others])
+    np.testing.assert_array_equal(found[:, others], values[:, others])
 
 
-def test_copying_no_column_is_no_error(cache: Cache, dtype: DTypeLike) -> None:
+def test_copying_no_column_is_no_error(caches: Caches, dtype: DTypeLike) -> None:
     """A sequence that was read and has not begun holds none."""
-    cache.resize(8, rows=0)
-    values = block(SLOTS, 8, dtype)
-    cache.write(0, OrtValue.ortvalue_from_numpy(values))
-    cache.copy(np.array([3]), np.array([0]), 0)
-    np.testing.assert_array_equal(content(cache, 8, dtype)[1:], values[1:])
+    caches.resize(8, rows=0)
+    values = write(caches, 0, SLOTS, 8, dtype)
+    caches.copy(np.array([3]), np.array([0]), 0)
+    np.testing.assert_array_equal(content(caches, 8, dtype)[:, 1:], values[:, 1:])
 
 
-@pytest.mark.parametrize("make", [host_cache, device_cache])
-def test_heads_may_lie_side_by_side(make: Callable[..., Cache]) -> None:
-    cache = make(np.float32, heads=(), width=H * D)
-    cache.resize(4, rows=0)
-    values = block(2, 4, np.float32).reshape(2, 4, H * D)
-    cache.write(1, OrtValue.ortvalue_from_numpy(values))
-    cache.copy(np.array([1]), np.array([4]), 4)
-    cache.resize(8, rows=SLOTS)
-    assert cache.shape(SLOTS) == (SLOTS, 8, H * D)
-    found = content(cache, 8, np.float32).reshape(cache.shape(SLOTS))
+@pytest.mark.parametrize("make", [host_caches, device_caches])
+def test_heads_may_lie_side_by_side(make: Callable[..., Caches]) -> None:
+    caches = make(np.float32, heads=(), width=H * D)
+    caches.resize(4, rows=0)
+    values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
+    caches.write(1, 1, OrtValue.ortvalue_from_numpy(values))
+    caches.copy(np.array([1]), np.array([4]), 4)
+    caches.resize(8, rows=SLOTS)
+    assert caches.shape(SLOTS) == (SLOTS, 8, H * D)
+    found = content(caches, 8, np.float32)[1].reshape(caches.shape(SLOTS))
     np.testing.assert_array_equal(found[[1, 2, 4], :4], values[[0, 1, 0]])
+
+
+def group_of(lengths: Lengths) -> CacheGroup:
+    return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(np.float32), lengths)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_heads_may_lie_side_by_side(make: Callable[..., Cache]) -> None:
     ],
 )
 def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, expected: list[int]) -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, lengths)
+    group = group_of(lengths)
     found = []
     for needed, rows in [(1, 0), (32, 2), (33, 2), (100, 2), (65, 2), (64, 2), (32, 2), (120, 2), (31, 0)]:
         group.fit(needed, rows)
@@ -152,9 +156,14 @@ def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], i
         assert bucket(bucket(needed)) == bucket(needed) <= bucket(needed + 1)
 
 
-def test_a_group_says_when_its_memory_has_moved() -> None:
-    group = CacheGroup({"0.decoder.key": host_cache(np.float32)}, FEW_LENGTHS)
-    assert [group.fit(needed, 1) for needed in (1, 32, 33, 60)] == [True, False, True, False]
+def test_a_group_has_another_version_when_its_memory_has_moved() -> None:
+    group = group_of(FEW_LENGTHS)
+    versions = [group.version]
+    for needed in (1, 32, 33, 60):
+        group.fit(needed, 1)
+        versions.append(group.version)
+        assert group.addresses == [group.caches.address(cache) for cache in range(C)]
+    assert versions == [0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(("text", "serialized"), [(WRITE_TEXT, WRITE), (REORDER_TEXT, REORDER)])

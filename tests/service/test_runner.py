@@ -144,7 +144,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
 
     group = runner._self_attention if attention == "self" else runner._cross_attention
     with monkeypatch.context() as patch:
-        patch.setattr(list(group.caches.values())[-1], "resize", fail)
+        patch.setattr(group.caches, "resize", fail)
         with pytest.raises(MemoryError):
             search_all(beams, 16, [Sequence(long, Search(60))], rng)
     everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
@@ -162,7 +162,7 @@ def test_a_step_writes_one_key_in_place(
     runner.encode(0, [[5, EOS]])
     runner.step(np.array([BOS]), zero, zero[None], zero, 1)
     assert "copying past_cache" not in capfd.readouterr().err
-    cache = runner._self_attention.caches["0.decoder.key"]._rows  # type: ignore[attr-defined]
+    cache = runner._self_attention.caches._rows[0]  # type: ignore[attr-defined]
     assert np.any(cache[0, :, 0])
     assert not np.any(cache[0, :, 1:])
     assert not np.any(cache[1])
