@@ -25,7 +25,10 @@ STAND_INS: dict[Kind, tuple[str, ...]] = {
 }
 """Words that models copy, by what they stand for, the best first."""
 
-_BODY = r"""(?:[^\s<>"(){}«»“”\u3000-\u30ff\u3400-\u9fff\uff00-\uffef] | \([^\s()<>]*\) | \{[^\s{}]*\})"""
+_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff"
+_BODY = rf"""
+    (?:[^\s<>"(){{}}«»“”\u3000-\u303f{_UNSPACED}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
+      | (?<=[/=_])[{_UNSPACED}]+(?=[/=_?&#\s]|$))"""
 _END = r"(?<![.,;:!?'’…*\]])"  # noqa: RUF001  What ends a sentence does not end a URL.
 _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
@@ -34,20 +37,23 @@ _LETTER = r"[^\W\u0590-\U0010ffff]"
 _DIGITS = r"""
     (?<![\w.,:/+-])
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
-      | (?:\+\d{1,3}|0\d{1,4})(?:[ \u00a0]\d{2,8}){2,6}         # telephone numbers
+      | 0\d{1,4}(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
+      | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
       | \d{5,}
       | (?=\d*(?P<digit>\d)(?P=digit))[12]\d{3}                 # years like 1990, of which models lose a digit
       | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
     )(?![\w/-]|[.,:]\d)"""
 _PLACEHOLDER = re.compile(
     rf"""
-      (?:(?<![A-Za-z0-9])(?:https?|ftp)://|\bwww\.){_BODY}+{_END}
-    | (?:mailto:)?(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+
-    | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])(?:/{_BODY}*{_END})?
+      (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|\bwww\.){_BODY}+{_END}
+    | (?:mailto:)?(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)+
+    | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
+        (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
-    | (?<![\w`])(?P<ticks>`{{1,3}})[^`\n]+(?P=ticks)(?![\w`])
+    | (?<![\w`])```(?:[^`]|`(?!``))+```(?!`)
+    | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+(?P=ticks)(?![\w`])
     | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
@@ -80,6 +86,8 @@ class Placeholder:
     span: Span
     stand_in: str
     place: Span
+    taken_out: Span
+    """All of the original that the stand-in is in place of: of a symbol, the space beside it too."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ def protect(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) 
     protected, edits = edited(text, sorted(shown + respelled, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
-        Placeholder(span if word else _symbol_in(text, span), word, places[span]) for span, word in replaced
+        Placeholder(span if word else _symbol_in(text, span), word, places[span], span) for span, word in replaced
     )
     return Protected(text, protected, placeholders, edits)
 
@@ -165,6 +173,11 @@ def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) ->
     return merged
 
 
+def is_letter(character: str) -> bool:
+    """Or a digit, of a script that puts spaces between words."""
+    return _LETTER_BEFORE.match(character) is not None
+
+
 def _kind(placeholder: str) -> Kind:
     if _YEAR.fullmatch(placeholder):
         return "year"
@@ -188,5 +201,12 @@ def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]
     names = {word: stand_in for stand_in in stand_ins for word in (stand_in, stand_in.upper())}
     if not names:
         return []
-    pattern = re.compile(rf"(?<!{_LETTER})(?:{'|'.join(names)})(?!{_LETTER})")
+    numbers = "|".join(name for name in names if name.isdigit()) or NEVER
+    words = "|".join(name for name in names if not name.isdigit()) or NEVER
+    # A model may write one right behind another word: "coûte48", "dictPaul".
+    pattern = re.compile(rf"(?<!\d)(?:{numbers})(?!\d)|(?:(?<!{_LETTER})|(?<=[a-zß-öø-ÿ]))(?:{words})(?!{_LETTER})")
     return [(Span(*match.span()), names[match.group()]) for match in pattern.finditer(translated)]
+
+
+NEVER = "(?!)"
+"""A pattern that matches nothing."""

@@ -4,7 +4,7 @@ A stand-in that came out is replaced by what it stood for. One that came out twi
 and for one that did not come out the original takes the place of the word that is its translation, if there is one.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from service.markup.edits import Edits, edited
-from service.markup.placeholders import Placeholder, Protected, found, stand_ins_in, starts_line
+from service.markup.placeholders import Placeholder, Protected, found, is_letter, stand_ins_in
 from service.markup.projection import Copies
 from service.markup.words import AlignedWords, Mass, core, overlapping
 from service.sentences import Span
@@ -82,8 +82,8 @@ class _Restoration:
 
     def restored(self) -> Restored:
         edits = [
-            _Edit(self._matches[i], original, i) if i in self._matches else self._put(i)
-            for i, original in enumerate(self._originals)
+            self._in_place(self._matches[i], i) if i in self._matches else self._put(i)
+            for i in range(len(self._originals))
         ]
         edits += [_Edit(self._with_space(span)) for span in self._spare]
         edits = _apart(sorted(edits, key=lambda edit: edit.span.pair))
@@ -128,7 +128,21 @@ class _Restoration:
         for i, placeholder in enumerate(self._protected.placeholders):
             if i not in matches and left[placeholder.stand_in]:
                 matches[i] = left[placeholder.stand_in].pop(0)
-        return matches, [span for spans in left.values() for span in spans]
+        return matches, [span for spans in left.values() for span in spans if not self._is_translation(span)]
+
+    def _is_translation(self, span: Span) -> bool:
+        """Whether a stand-in that came out for no placeholder is what the model made of another word of the text:
+        "Tom" of "Thomas"."""
+        n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
+        if n == len(self._sentences):
+            return False
+        sentence = self._sentences[n]
+        first, last = overlapping(sentence.target, span)
+        if first == last:
+            return False
+        word = sentence.source[int(sentence.mass[first:last].sum(axis=0).argmax())]
+        first, last = overlapping(self._places, word)
+        return not any(self._protected.placeholders[i].stand_in for i in range(first, last))
 
     def _aligned(self, i: int, span: Span) -> float:
         """How much a span of the translation attends to a placeholder."""
@@ -172,23 +186,16 @@ class _Restoration:
         return self._after(self._taken[first].end if first < after else last, i)
 
     def _symbol(self, i: int) -> _Edit:
-        """The model was not shown it: it goes behind the translation of the word before it, as close as it was; at the
-        start of a line before the words that follow."""
-        placeholder, home = self._protected.placeholders[i], self._home(i)
+        """The model was not shown it: inside a sentence it goes behind the translation of the word before it, as close
+        as it was, and outside to where it was."""
+        placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
-        if self._starts_line(placeholder):
-            point = (
-                self._sentences[home].target[0].start if home is not None else self._between(placeholder.place.start)
-            )
-            space = around[placeholder.span.end : placeholder.span.end + 1] == " "
-            return _Edit(Span(point, point), self._originals[i] + " " * space, i)
-        if home is None:
-            point = len(self._translated.rstrip())
-        else:
-            sentence = self._sentences[home]
-            word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
-            last = word == len(sentence.source) - 1
-            point = sentence.target[-1 if last else int(sentence.mass[:, word].argmax())].end
+        if n is None:
+            point = self._between(placeholder.place.start)
+            return _Edit(Span(point, point), placeholder.taken_out.of(around), i)
+        sentence = self._sentences[n]
+        word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
+        point = sentence.target[int(sentence.mass[:, word].argmax())].end
         space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
         _, after = self._around(point, point)
         touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
@@ -205,6 +212,11 @@ class _Restoration:
     def _target_words(self, i: int) -> list[Span | None]:
         n = self._sentence_of[i]
         return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
+
+    def _in_place(self, stand_in: Span, i: int) -> _Edit:
+        """A number or a name that the model wrote right behind another word gets a space before it."""
+        before, _ = self._around(stand_in.start, stand_in.end)
+        return _Edit(stand_in, " " * is_letter(before) + self._originals[i], i)
 
     def _instead_of(self, spare: Span, i: int) -> _Edit:
         self._spare.remove(spare)
@@ -262,22 +274,13 @@ class _Restoration:
         return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
 
     def _home(self, i: int) -> int | None:
-        """The sentence that a placeholder is in, or that a symbol is in or stands beside."""
+        """The sentence that a placeholder is in."""
         placeholder = self._protected.placeholders[i]
         if placeholder.stand_in:
             return self._sentence_of[i]
-        if not self._sentences:
-            return None
         position = placeholder.place.start
-        n = bisect_left(self._sentences, position, key=lambda sentence: sentence.source[0].start)
-        if not self._starts_line(placeholder):
-            return max(0, n - 1)
-        if n == len(self._sentences) or "\n" in self._protected.text[position : self._sentences[n].source[0].start]:
-            return None  # a line of its own
-        return n
-
-    def _starts_line(self, placeholder: Placeholder) -> bool:
-        return starts_line(self._protected.text, placeholder.place.start)
+        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
+        return n if n < len(self._sentences) and self._sentences[n].source[0].start < position else None
 
     def _source_word(self, word: Span) -> Span:
         """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""

@@ -10,9 +10,12 @@ from service.sentences import Span
     ("language", "text", "expected"),
     [
         ("en", "It costs $425,000, or 1,234,567.", ["425,000", "1,234,567"]),
-        ("en", "1,500.50 and 12,34 and 1,2345 and 3.141 and v1,000", []),
+        ("en", "1,500.50, 1250.5 or 10,000-20,000.", ["1,500.50", "1250.5", "10,000", "20,000"]),
+        ("en", "12,34 and 1,2345 and 3.141 and v1,000 and a-1,000 and 1,500.50.1", []),
         ("de", "Es kostet 425.000 Euro.", ["425.000"]),
-        ("de", "Am 12.05.1990 um 3,141 oder 1.500,50", []),
+        ("de", "Am 12.05.1990 um 3,141", []),
+        ("de", "Es kostet 425.000,50 oder 1234,5", ["425.000,50", "1234,5"]),
+        ("fr", "Il a 12 345,67 euros.", ["12 345,67"]),
         ("fr", "Il a 425 000 euros et 1\u202f500 amis.", ["425 000", "1\u202f500"]),
         ("fr", "Le 01 23 45 67 89, 3,141 et 2010 300 fois, 12 345 67", []),
         ("xx", "425,000", []),
@@ -34,3 +37,19 @@ def test_copies_of_them_are_written_as_the_target_language_does(source: str, tar
     original, translated = "425,000 a, c12,345", "A 425,000 B C12,345"
     copies = [(Span(0, 7), Span(2, 9)), (Span(11, 18), Span(12, 19))]
     assert regrouped(translated, copies, original, source, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "original", "expected"),
+    [
+        ("en", "fr", "1,234,567.89", "1\u202f234\u202f567,89"),
+        ("en", "de", "10,000-20,000", "10.000-20.000"),
+        ("de", "en", "12.345,67", "12,345.67"),
+        ("fr", "en", "12 345,67", "12,345.67"),
+        ("de", "en", "1234,5", "1234.5"),
+        ("en", "de", "https://a.com/?a=1,000", "https://a.com/?a=1,000"),
+    ],
+)
+def test_decimals_and_ranges_are_written_so_too(source: str, target: str, original: str, expected: str) -> None:
+    whole = Span(0, len(original))
+    assert regrouped(original, [(whole, whole)], original, source, target) == expected

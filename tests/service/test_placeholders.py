@@ -14,7 +14,7 @@ from service.markup.edits import edited
 from service.markup.placeholders import STAND_INS, Kind, Protected, found, protect
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
-from service.sentences import Span
+from service.sentences import Span, join, sentence_spans
 
 KNOWN: dict[Kind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "David", "Alice", "Emma"),
@@ -75,6 +75,17 @@ def placeholders(text: str) -> list[str]:
             ["192.168.1.1", "12/05/1990", "2027-01-31", "12:30:45"],
         ),
         ("Call 01 23 45 67 89 or +49 30 1234567!", ["01 23 45 67 89", "+49 30 1234567"]),
+        ("Call +33 1 23 45 67 89 now, +1 2.", ["+33 1 23 45 67 89"]),
+        (
+            "HTTPS://EXAMPLE.COM/A, file:///a/b.txt, ssh://git@host/r.git; See<b",
+            ["HTTPS://EXAMPLE.COM/A", "file:///a/b.txt", "ssh://git@host/r.git"],
+        ),
+        ("Seehttps://a.com/x and shift://y", ["Seehttps://a.com/x"]),
+        ("https://ja.wikipedia.org/wiki/日本 now", ["https://ja.wikipedia.org/wiki/日本"]),
+        ("andré@exemple.fr, Jürgen.Müller@bücher.de.", ["andré@exemple.fr", "Jürgen.Müller@bücher.de"]),
+        ("example.com:8080/a?b=c or example.com?x=1!", ["example.com:8080/a?b=c", "example.com?x=1"]),
+        ("A:\n```python\nfor a in `b`:\n    run()\n```\nB `c`", ["```python\nfor a in `b`:\n    run()\n```", "`c`"]),
+        ("Run ``a `b` c`` first, not ``` this", ["``a `b` c``"]),
         ("22500 people in 1990 and 2022 bought A1B2C3 and XJ-9000 0417.", ["22500", "1990", "2022", "A1B2C3"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
@@ -311,6 +322,15 @@ def test_edits_keep_what_they_do_not_touch(text: str, steps: list[tuple[int, int
         "mailto:",
         "%(",
         "a-",
+        "`",
+        "``a",
+        "``` ",
+        "```a`",
+        "é@a.",
+        "https://a/日",
+        "1,000-",
+        "+1 2 ",
+        "😀\n",
     ],
 )
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
@@ -357,3 +377,60 @@ def test_symbols_come_out_as_often_as_they_went_in(pieces: list[str], translated
     restored = restore(protected, translated, [AlignedWords(words(protected.text), words(translated), mass)])
     for symbol in ("🐶", "👩‍👩‍👧", "🏖️", "→", "1️⃣", "{x}"):
         assert restored.text.count(symbol) == text.count(symbol)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Features:\n- 🚀 Fast\n- 🔒 Safe",
+        "1) 🐶 dog\n2) 🐱 cat",
+        "One.\n\n## 📦 Install\nTwo.",
+        "| Dark mode | ✅ |\n| Offline mode | ❌ |",
+        "The red car\t✅\tTom",
+        "Hello.\n> 👍\nBye.",
+        "The dog sleeps.\n(😀)\nThe cat runs.",
+        "Done.\n\t✅ dog",
+        "a cat\u2028😀 a dog",
+        "12:30 😀\nThe dog sleeps.",
+        "Shopping list:\n  ☐ milk\n    ☐ white bread",
+        "  ▪ The cat runs.\n  😀  Hello",
+        "Hello! 😀 How are you?  😀\r\n\r\n😀",
+        "A dog 🐶 runs. 🐱",
+    ],
+)
+def test_a_symbol_outside_a_sentence_stays_where_it_is(text: str) -> None:
+    protected = protect(text)
+    sources = [span for span in sentence_spans(protected.text, "en") if any(map(str.isalpha, span.of(protected.text)))]
+    spoken, targets = join(protected.text, sources, [span.of(protected.text).upper() for span in sources], "en", "fr")
+    sentences = []
+    for source, target in zip(sources, targets, strict=True):
+        from_words, to_words = words(source.of(protected.text), source.start), words(target.of(spoken), target.start)
+        sentences.append(AlignedWords(from_words, to_words, np.eye(len(from_words))))
+    assert restore(protected, spoken, sentences).text == text.upper()
+
+
+def test_what_the_model_makes_of_the_users_own_word_is_no_stand_in() -> None:
+    protected = protect("Thomas likes {name}.")
+    assert protected.text == "Thomas likes Tom."
+    both = aligned(protected.text, "Tom aime Tom.", np.eye(4).tolist())
+    assert restore(protected, "Tom aime Tom.", [both]).text == "Tom aime {name}."
+    rows = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]
+    again = aligned(protected.text, "Tom aime Tom Tom.", rows)
+    assert restore(protected, "Tom aime Tom Tom.", [again]).text == "Tom aime {name}."
+
+
+@pytest.mark.parametrize(
+    ("text", "translated", "expected"),
+    [
+        ("It costs €12345.", "Ça coûte37.", "Ça coûte 12345."),
+        ("It is {name}.", "C'est montrenteTom.", "C'est montrente {name}."),
+        ("It is {name}.", "C'est TOM !", "C'est {name} !"),
+    ],
+)
+def test_a_stand_in_right_behind_another_word_is_one(text: str, translated: str, expected: str) -> None:
+    assert restore(protect(text), translated).text == expected
+
+
+def test_a_stand_in_inside_a_word_is_none() -> None:
+    protected = protect("It is {name}.")
+    assert restore(protected, "Tomorrow, atom, 137.").text == "Tomorrow, atom, 137. {name}"
