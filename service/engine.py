@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from service.computation import Computation
-from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, RequestError, Starting, Unavailable
+from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, RequestError, Starting
 from service.health import Health
 from service.metrics import EngineEvents
 from service.scheduler import Scheduler, Sequence
@@ -143,18 +143,14 @@ class Engine(Generic[Output]):
             Unavailable: starting, draining, broken, or the queue is full.
         """
         request = _Request(sequences, deadline, submitted_at=self.clock())
-        try:
-            with self._wake:
-                self._refuse_if_unavailable()
-                self.scheduler.add(sequences)
-                self._requests[request] = None
-                self._request_of.update(dict.fromkeys(sequences, request))
-                self._next_deadline = min(self._next_deadline, deadline)
-                self.load += request.work
-                self._wake.notify()
-        except Unavailable as refusal:
-            self._metrics.rejected(refusal.reason)
-            raise
+        with self._wake:
+            self._refuse_if_unavailable()
+            self.scheduler.add(sequences)
+            self._requests[request] = None
+            self._request_of.update(dict.fromkeys(sequences, request))
+            self._next_deadline = min(self._next_deadline, deadline)
+            self.load += request.work
+            self._wake.notify()
         request.future.add_done_callback(self._notice_cancellation)
         return request.future
 
@@ -314,8 +310,6 @@ class Engine(Generic[Output]):
         """Answer with an error, unless nobody waits for it, and free what the request holds."""
         if self._take(request) and error is not None:
             request.future.set_exception(error)
-            if isinstance(error, DeadlinePassed):
-                self._metrics.cancelled("deadline")
         with self._wake:
             self.scheduler.withdraw(request.sequences)
         self._evict(request.sequences)
@@ -329,10 +323,7 @@ class Engine(Generic[Output]):
                 return False
             del self._requests[request]
             self.load -= request.work
-        if request.future.set_running_or_notify_cancel():
-            return True
-        self._metrics.cancelled("client_gone")
-        return False
+        return request.future.set_running_or_notify_cancel()
 
     def _fail_step(self, error: Exception) -> None:
         """A step failed: its members are answered, the places are empty again, and the loop goes on.

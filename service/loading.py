@@ -14,7 +14,7 @@ from service.embedding import Embedder, EmbeddingPass
 from service.engine import Engine
 from service.errors import ProviderUnavailable
 from service.greedy import GreedySearch
-from service.metrics import EngineEvents, EngineMetrics, Metrics
+from service.metrics import EngineEvents, EngineMetrics, Metrics, RequestMetrics
 from service.pool import Pool
 from service.pooling import ClassificationPass
 from service.registry import Models
@@ -89,15 +89,15 @@ def _translator(
         settings.prefill_padded_tokens or (512 if on_cpu else 8192),
         settings.probe_interval_s,
     )
-    events = EngineMetrics(metrics, manifest.task)
+    events, request_metrics = EngineMetrics(metrics, manifest.task), RequestMetrics(metrics, manifest.task)
     if n_workers == 0:
-        pool = Pool([make_engine(manifest.name, events)], settings.max_sequences)
+        pool = Pool([make_engine(manifest.name, events)], request_metrics, settings.max_sequences)
     else:
         names = [f"{manifest.name} worker {number}" for number in range(n_workers)]
         workers = [Worker(name, partial(make_engine, name), slots, events) for name in names]
         for worker in workers:
             worker.wait_until_loaded()
-        pool = Pool(workers, settings.max_sequences, settings.max_waiting)
+        pool = Pool(workers, request_metrics, settings.max_sequences, settings.max_waiting)
     return Translator(
         manifest,
         provider.name,
@@ -187,4 +187,4 @@ def _pool(
     padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
     scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
     engine = Engine(name, OnePass(whole), scheduler, EngineMetrics(metrics, task), settings.probe_interval_s)
-    return Pool([engine], settings.max_sequences)
+    return Pool([engine], RequestMetrics(metrics, task), settings.max_sequences)

@@ -68,14 +68,8 @@ class Metrics:
 class EngineEvents(Protocol):
     """What an engine tells of its work."""
 
-    def rejected(self, reason: str) -> None:
-        """A request was refused before it was queued."""
-
-    def cancelled(self, reason: str) -> None:
-        """An accepted request was given up."""
-
     def queued(self, seconds: float) -> None:
-        """A request waited so long."""
+        """A request, or its part for this engine, waited so long."""
 
     def inferred(self, phase: str, seconds: float) -> None:
         """A forward pass took so long."""
@@ -100,12 +94,6 @@ class EngineMetrics:
         self._padding_tokens = metrics.padding_tokens.labels(task)
         self._batch_rows = metrics.batch_rows.labels(task)
 
-    def rejected(self, reason: str) -> None:
-        self._metrics.rejected.labels(self._task, reason).inc()
-
-    def cancelled(self, reason: str) -> None:
-        self._metrics.cancelled.labels(self._task, reason).inc()
-
     def queued(self, seconds: float) -> None:
         self._queue_seconds.observe(seconds)
 
@@ -122,6 +110,23 @@ class EngineMetrics:
         self._metrics.decode_steps.inc()
         self._batch_rows.observe(rows)
         self._target_tokens.inc(sequences)
+
+
+class RequestMetrics:
+    """Requests that the engines of a model did not answer, under the label of its task; each counts once, however many
+    engines have a part of it."""
+
+    def __init__(self, metrics: Metrics, task: str) -> None:
+        self._metrics = metrics
+        self._task = task
+
+    def rejected(self, reason: str) -> None:
+        """It was refused before it was queued."""
+        self._metrics.rejected.labels(self._task, reason).inc()
+
+    def cancelled(self, reason: str) -> None:
+        """It was accepted, and given up."""
+        self._metrics.cancelled.labels(self._task, reason).inc()
 
 
 @dataclass(frozen=True)

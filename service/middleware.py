@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, InferenceFailed, TooLarge
 from service.metrics import Metrics
-from service.problems import internal_error
+from service.problems import internal_error, unanswered
 from service.timing import Timing
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,11 @@ class Bookkeeping:
             await self.app(scope, receive, send_with_headers)
         except ClientGone:
             status = ClientGone.status
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        except asyncio.CancelledError:  # by the server, which has drained and waits no longer
+            if status is not None:
+                raise
+            await unanswered(request)(scope, receive, send_with_headers)
+        except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic of a library in Rust is no Exception
             logger.exception("request %s failed", request.state.request_id)

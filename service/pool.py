@@ -7,7 +7,8 @@ from collections.abc import Sequence as SequenceOf
 from typing import Generic, TypeVar
 
 from service.engine import Answer, Engine
-from service.errors import DeadlinePassed, NotAcceptable
+from service.errors import DeadlinePassed, NotAcceptable, QueueFull, Unavailable
+from service.metrics import RequestMetrics
 from service.scheduler import Sequence
 from service.worker import Worker
 
@@ -29,6 +30,7 @@ class Pool(Generic[Output]):
 
     Args:
         engines: at least one, all of the same model; in this process or in their own.
+        metrics: of requests that get no answer.
         max_sequences: of one request.
         max_waiting: sequences that may wait in an engine before it refuses a request.
     """
@@ -36,10 +38,12 @@ class Pool(Generic[Output]):
     def __init__(
         self,
         engines: SequenceOf[Engine[Output] | Worker[Output]],
+        metrics: RequestMetrics,
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
     ) -> None:
         self.engines = engines
+        self._metrics = metrics
         self._max_sequences = max_sequences
         # A sequence is a work of 1 or more, so that no engine with less than this refuses while the last one is spared.
         self._plenty = min(PLENTY, max_waiting)
@@ -60,27 +64,44 @@ class Pool(Generic[Output]):
             raise NotAcceptable(
                 f"the request is {len(sequences)} sentences or windows of a text, the limit is {self._max_sequences}"
             )
-        late_s = self.clock() - deadline
-        if sequences and late_s >= 0:
-            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
-        futures = []
         try:
-            for engine, part in self._parts(sequences):
-                futures.append(engine.submit(part, deadline))
-            # An engine keeps the deadline itself; a worker process that is stuck does not.
-            async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
-                answers = await asyncio.gather(*map(asyncio.wrap_future, futures))
-        except TimeoutError:
-            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
-        finally:
-            for future in futures:
-                future.cancel()  # of no effect on those that are answered
+            answers = await self._answers(sequences, deadline)
+        except asyncio.CancelledError:
+            self._metrics.cancelled("client_gone")
+            raise
+        except DeadlinePassed:
+            self._metrics.cancelled("deadline")
+            raise
         return Answer(
             [sequence.output for sequence in sequences],
             queue_s=max((answer.queue_s for answer in answers), default=0.0),
             encode_s=max((answer.encode_s for answer in answers), default=0.0),
             decode_s=max((answer.decode_s for answer in answers), default=0.0),
         )
+
+    async def _answers(self, sequences: list[Sequence[Output]], deadline: float) -> list[Answer[Output]]:
+        late_s = self.clock() - deadline
+        if sequences and late_s >= 0:
+            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
+        accepted = False
+        futures = []
+        try:
+            for engine, part in self._parts(sequences):
+                futures.append(engine.submit(part, deadline))
+            accepted = True
+            # An engine keeps the deadline itself; a worker process that is stuck does not.
+            async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
+                return await asyncio.gather(*map(asyncio.wrap_future, futures))
+        except TimeoutError:
+            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
+        except Unavailable as error:
+            # A worker process tells later that its queue is full.
+            given_up = accepted and not isinstance(error, QueueFull)
+            (self._metrics.cancelled if given_up else self._metrics.rejected)(error.reason)
+            raise
+        finally:
+            for future in futures:
+                future.cancel()  # of no effect on those that are answered
 
     def start(self) -> None:
         for engine in self.engines:

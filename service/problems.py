@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from service.errors import InferenceFailed, RequestError
+from service.errors import Draining, InferenceFailed, RequestError
 from service.schemas import FieldProblem, Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -70,6 +70,12 @@ def internal_error(request: Request) -> Response:
     """For an error that nobody expected; it tells nothing but where to look."""
     detail = f"an unexpected error; the log has it under request id {request.state.request_id}"
     return problem(request, InferenceFailed.status, InferenceFailed.title, detail)
+
+
+def unanswered(request: Request) -> Response:
+    """For a request that is in no engine when the server has drained."""
+    error = Draining("the service stopped before this request was answered", retry_after_s=5)
+    return problem(request, error.status, error.title, str(error), headers=error.headers)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

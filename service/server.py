@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import socket
 import sys
 from types import FrameType
@@ -41,7 +42,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
+        timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
     )
     Server(config, models, settings.drain_timeout_s).run()
 
@@ -50,8 +51,8 @@ class Server(uvicorn.Server):
     """Drains the models as soon as a signal asks to stop, so that readiness tells it while answers still go out.
 
     Args:
-        config: its `timeout_graceful_shutdown` is the longer one. Who is cancelled by that gets a bare 500.
-        drain_timeout_s: who is not answered after it gets a problem.
+        config: its `timeout_graceful_shutdown` is the longer one: then what is in no engine is cancelled.
+        drain_timeout_s: then what is in an engine is failed.
     """
 
     def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +39,9 @@ LOOK_S = 5.0
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Before a process is replaced that has not served; each pause is twice the one before."""
+
+_REPLACING = ThreadPoolExecutor(64, thread_name_prefix="replacing")
+"""Threads of their own: who stops the engines must not wait for processes that load."""
 
 STARTING = Report(False, "starting", 0, 0, [])
 
@@ -116,11 +120,7 @@ class Worker(Generic[Output]):
         Raises:
             Unavailable: starting, draining or broken. That the queue is full comes as the future's error.
         """
-        try:
-            self._refuse_if_unavailable()
-        except Unavailable as refusal:
-            self._events.rejected(refusal.reason)
-            raise
+        self._refuse_if_unavailable()
         request = _Request(sequences)
         number = self._next_number
         self._next_number += 1
@@ -222,10 +222,11 @@ class Worker(Generic[Output]):
                 self._take_answer(*content)
 
     async def _try_to_replace(self) -> None:
-        await asyncio.to_thread(self._process.end)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(_REPLACING, self._process.end)
         try:
             self._process = _Process(self.name, self._make_engine)
-            await asyncio.to_thread(self._process.wait_until_loaded)
+            await loop.run_in_executor(_REPLACING, self._process.wait_until_loaded)
         except Exception as error:  # whatever it is, there is nobody else who would try again
             logger.critical("%s: the worker process cannot be replaced now: %s", self.name, error)
         else:

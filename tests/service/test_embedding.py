@@ -18,7 +18,7 @@ from service.computation import OnePass
 from service.embedding import Embedded, Embedder, EmbeddingPass
 from service.engine import Engine
 from service.errors import StartRefused
-from service.metrics import EngineMetrics, Metrics
+from service.metrics import EngineMetrics, Metrics, RequestMetrics
 from service.pool import Pool
 from service.registry import Models
 from service.runner.embedding import EmbeddingRunner
@@ -268,7 +268,8 @@ class Bench:
             probe_interval_s=3600,
         )
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        embedder = Embedder(artifact.manifest, "cpu", tokenizer, Pool([self.engine]), self.encoder.width, 1000)
+        pool = Pool([self.engine], RequestMetrics(self.metrics, "embedding"))
+        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, self.encoder.width, 1000)
         self.models = Models([], [], [embedder])
 
     async def hold(self) -> None:
@@ -315,7 +316,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         await embed(client, text="the dog")
         metrics = (await client.get("/metrics")).text.splitlines()
     assert bench.encoder.batches == [1, 1, 1], "the warm-up, the first and the last request"
-    assert 'attend_cancelled_total{reason="client_gone",task="embedding"} 1.0' in metrics
+    assert 'attend_rejected_total{reason="queue_full",task="embedding"} 1.0' in metrics
 
 
 async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(serve: Serve, bench: Bench) -> None:

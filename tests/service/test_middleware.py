@@ -96,6 +96,32 @@ async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothi
     assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "500"}) == 1
 
 
+async def test_what_the_server_cancels_when_it_stops_gets_a_problem() -> None:
+    metrics, began = Metrics(), asyncio.Event()
+
+    async def never(scope: Scope, receive: Receive, send: Send) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/translate", "headers": [(b"x-request-id", b"abc-1")]}
+    task = asyncio.ensure_future(Bookkeeping(never, metrics)(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
+    await began.wait()
+    task.cancel()
+    await task
+    start, body = sent
+    headers = dict(start["headers"])
+    assert start["status"] == 503
+    assert headers[b"retry-after"] == b"5"
+    assert headers[b"x-request-id"] == b"abc-1"
+    assert b"stopped before this request was answered" in body["body"]
+    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "503"}) == 1
+
+
 async def test_a_client_that_leaves_cancels_the_work() -> None:
     cancelled = asyncio.Event()
 

@@ -23,7 +23,7 @@ from service.decoding import BeamSearch, Search
 from service.engine import Engine
 from service.errors import InferenceFailed
 from service.loading import attention_pool
-from service.metrics import EngineMetrics, Metrics
+from service.metrics import EngineMetrics, Metrics, RequestMetrics
 from service.pool import Pool
 from service.registry import Models
 from service.runner.provider import Provider
@@ -106,7 +106,8 @@ class Bench:
             }
         )
         attention = attention_pool(artifact, Provider("cpu", 1), Settings(), self.metrics)
-        translator = Translator(manifest, "cpu", tokenizer, Pool([self.engine]), attention, 1000, 1000)
+        pool = Pool([self.engine], RequestMetrics(self.metrics, "translation"))
+        translator = Translator(manifest, "cpu", tokenizer, pool, attention, 1000, 1000)
         self.models = Models([translator], [])
 
     def hold(self) -> None:

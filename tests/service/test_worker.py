@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, cast
 from unittest.mock import Mock
@@ -21,7 +22,7 @@ from service.decoding import Search
 from service.engine import Answer, Engine
 from service.errors import Broken, DeadlinePassed, Draining, QueueFull, Starting, StartRefused, Unavailable
 from service.loading import translation_engine
-from service.metrics import EngineEvents, EngineMetrics, Metrics
+from service.metrics import EngineEvents, EngineMetrics, Metrics, RequestMetrics
 from service.pool import Pool
 from service.runner.provider import Provider
 from service.scheduler import Sequence
@@ -273,7 +274,7 @@ async def test_the_others_go_on_where_one_process_has_died(
 ) -> None:
     other = make_worker(translator_artifact)
     await start(other)
-    pool: Pool[Search] = Pool([worker, other])
+    pool: Pool[Search] = Pool([worker, other], RequestMetrics(Metrics(), "translation"))
     os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
     os.kill(process_id(worker), signal.SIGKILL)
@@ -292,7 +293,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
     monkeypatch.setattr(pool, "GRACE_S", 0.05)
     os.kill(process_id(worker), signal.SIGSTOP)
     with pytest.raises(DeadlinePassed, match="does not answer"):
-        await Pool([worker]).run([sequence(5, 6)], time.monotonic() + 0.05)
+        await Pool([worker], RequestMetrics(Metrics(), "translation")).run([sequence(5, 6)], time.monotonic() + 0.05)
     os.kill(process_id(worker), signal.SIGCONT)
     assert (await answered(worker.submit([sequence(5, 6)], soon()))).outputs[0].finished
 
@@ -359,3 +360,24 @@ def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Ar
     broken = Artifact(translator_artifact.directory / "nowhere", manifest)
     with pytest.raises(StartRefused, match=r"nowhere.*cannot load it"):
         make_worker(broken)
+
+
+async def test_who_stops_does_not_wait_for_a_process_that_loads(
+    worker: Worker[Search], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor for one of the threads that are there for everything: a machine of two cores has six, for eight processes."""
+    loading = threading.Event()
+
+    def load(process: Any) -> None:
+        loading.set()
+        process.child.join()
+        raise StartRefused("killed while it was loading")
+
+    monkeypatch.setattr(module._Process, "wait_until_loaded", load)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    os.kill(process_id(worker), signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        while not loading.is_set():
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(worker.stop, timeout_s=0)
+    assert not worker._process.child.is_alive()
