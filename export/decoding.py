@@ -87,7 +87,7 @@ class Translator:
         """The same for a few sources that are encoded before any of them is decoded."""
         tokens = self.manifest.special_tokens
         waiting = deque(enumerate(self.encode(sources)))
-        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, source_size=max(map(len, sources)))
+        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, source_size=max(map(len, sources)), k=2)
         running: dict[int, Running] = {}
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
@@ -97,9 +97,10 @@ class Translator:
                 running[row] = Running(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
-                token = int(token_ids[row, 0])
+                choice = int(not sequence.ids and token_ids[row, 0] == tokens.eos)  # a target is never empty
+                token = int(token_ids[row, choice])
                 sequence.ids.append(token)
-                sequence.log_probs.append(float(log_probs[row, 0]))
+                sequence.log_probs.append(float(log_probs[row, choice]))
                 finished = token == tokens.eos
                 if finished or len(sequence.ids) == max_target_tokens:
                     ids = sequence.ids[:-1] if finished else sequence.ids

@@ -37,7 +37,8 @@ def greedy_search(
     running = torch.ones_like(source_lengths, dtype=torch.bool)
     steps: list[tuple[Tensor, Tensor]] = []
     for position in range(max_target_tokens):
-        log_probs = model.decode_step(ids, torch.full_like(ids, position), caches, source_mask).log_softmax(dim=-1)
+        logits = model.decode_step(ids, torch.full_like(ids, position), caches, source_mask)
+        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
         running &= ids != EOS_ID
@@ -55,14 +56,20 @@ def greedy_search_uncached(
     memory = model.encode(source, source_mask)
     prefix = torch.full_like(source_lengths, BOS_ID).unsqueeze(1)  # (B, T)
     steps: list[tuple[Tensor, Tensor]] = []
-    for _ in range(max_target_tokens):
-        log_probs = model.logits(model.decode(prefix, memory, source_mask)[:, -1]).log_softmax(dim=-1)
+    for position in range(max_target_tokens):
+        logits = model.logits(model.decode(prefix, memory, source_mask)[:, -1])
+        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
         prefix = torch.cat([prefix, ids.unsqueeze(1)], dim=1)
         if (prefix == EOS_ID).any(dim=1).all():
             break
     return _collect(steps)
+
+
+def _never_empty(log_probs: Tensor, position: int) -> Tensor:
+    """Log-probabilities (..., V) with which a target, of so many tokens, goes on: its first one is no </s>."""
+    return log_probs if position > 0 else log_probs.index_fill(-1, torch.tensor(EOS_ID), -math.inf)
 
 
 def _collect(steps: list[tuple[Tensor, Tensor]]) -> list[Hypothesis]:
@@ -117,9 +124,11 @@ def beam_search(
         continued: list[Candidate] = []
         for candidate in live:
             prefix = torch.tensor([[BOS_ID, *candidate.ids]])
-            log_probs = model.logits(model.decode(prefix, memory, source_mask)[0, -1]).log_softmax(dim=-1)
+            logits = model.logits(model.decode(prefix, memory, source_mask)[0, -1])
+            log_probs = _never_empty(logits.log_softmax(dim=-1), len(candidate.ids))
             for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
-                continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
+                if log_prob > -math.inf:
+                    continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
         continued.sort(key=lambda candidate: -candidate.log_prob)
         best = continued[: beam_size - len(finished)]
         least = best[:n_best][-1].log_prob - beam_threshold

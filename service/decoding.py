@@ -137,7 +137,7 @@ class BeamSearch:
             np.array(positions),
             np.array(rows_of_sources),
             np.array(places),
-            max(beam.width for beam in beams),
+            max(beam.n_candidates for beam in beams),
         )
         best_of_rows, log_probs_of_rows = best.tolist(), log_probs.tolist()
         for sequence, beam in zip(running, beams, strict=True):
@@ -199,12 +199,20 @@ class Beam:
         self.length = 0
         self.live: list[Live] = [(0.0, row, (bos, None))]
 
+    @property
+    def n_candidates(self) -> int:
+        """How many continuations of each row are enough; at first one of them may be the end."""
+        return self.width + (self.length == 0)
+
     def advance(self, token_ids: list[list[int]], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
 
         Those that live on have the rows of their parents, several of them perhaps the same one.
         """
         totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
+        if self.length == 0:  # a translation is never empty
+            candidates = token_ids[self.live[0][1]]
+            totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
         least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
         best = [i for i in best if totals[i] >= least]

@@ -130,12 +130,13 @@ class Embedder:
         read, edits = respelled(text)
         if self.manifest.task == "translation":
             spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
+            spans = spans or [Span(0, len(read))]  # of marks alone
             nothing = [self.manifest.special_tokens.eos]
             pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
         else:
             pieces = [(Span(0, len(read)), ids) for ids in self.tokenizer.encode([read]) if ids]
         if not pieces:
-            raise NotAcceptable("a text has no tokens, there is nothing to embed")
+            raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
         return [
             _Stretch(span.start, edits, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
             for span, token_ids in pieces

@@ -47,9 +47,14 @@ class GreedySearch:
             np.array([len(target) - 1 for target in self._targets]),
             places[:, None],
             places,
-            1,
+            2 if any(len(target) == 1 for target in self._targets) else 1,
         )
-        for place, (token, log_prob) in enumerate(zip(best[:, 0].tolist(), log_probs[:, 0].tolist(), strict=True)):
+        choices = [
+            int(len(target) == 1 and token == self._eos)  # a translation is never empty
+            for target, token in zip(self._targets, best[:, 0].tolist(), strict=True)
+        ]
+        tokens, log_probs_of_tokens = best[places, choices].tolist(), log_probs[places, choices].tolist()
+        for place, (token, log_prob) in enumerate(zip(tokens, log_probs_of_tokens, strict=True)):
             self._log_probs[place] += log_prob
             self._append(running[place], self._targets[place], token, self._log_probs[place])
         return N

@@ -54,7 +54,8 @@ def work(server: socket.socket, make_engine: MakeEngine[Output]) -> None:
     except Exception as error:
         server.sendall(packed(f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}"))
         return
-    server.sendall(packed(None))
+    with suppress(OSError):  # the service may have been stopped meanwhile, which the engine is told by its silence
+        server.sendall(packed(None))
     gc.collect()
     gc.freeze()
     engine.run(_Office(server, engine, recorder).listen)

@@ -68,7 +68,7 @@ class CTranslate2Engine:
             batch_type=self._batch_type,
             max_input_length=0,  # else it cuts sources off
             max_decoding_length=limit,
-            min_decoding_length=limit if works[0].fixed_length else 0,
+            min_decoding_length=limit if works[0].fixed_length else 1,
             asynchronous=True,
         )
         return results

@@ -38,6 +38,7 @@ def beam_search(
             ([*target, token], total + float(log_prob))
             for target, total in live
             for token, log_prob in enumerate(next_log_probs(target))
+            if target or token != EOS
         ]
         best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
         least = best[min(n_best, len(best)) - 1][1] - beam_threshold

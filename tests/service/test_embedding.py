@@ -129,6 +129,15 @@ async def test_a_sentence_over_the_models_limit_is_read_in_pieces_and_nothing_is
     assert words.count("") > len(words) // MAX_SOURCE_TOKENS, "each piece ends in </s>"
 
 
+async def test_a_text_of_marks_alone_is_read_as_it_is(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    async with serve() as client:
+        body = await embed(client, text=["the dog", "---"], source="en", normalize=False)
+    expected = [tiny_translator.states(ids).mean(axis=0) for ids in tokenizer.encode(["the dog", "---"])]
+    np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], expected, atol=1e-5)
+
+
 async def test_base64_is_the_same_numbers(serve: Serve) -> None:
     async with serve() as client:
         for pooling, key, shape in (("mean", "embedding", (E,)), ("none", "embeddings", (-1, E))):

@@ -9,6 +9,7 @@ import pytest
 from service.artifact import Artifact, read_artifact
 from service.attention import Kinds
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.greedy import GreedySearch
 from service.pooling import ClassificationPass, Pooling, Reading
 from service.runner import provider
 from service.runner.attention import AttentionRunner
@@ -93,6 +94,23 @@ def test_a_beam_of_one_is_greedy_search(
         assert found.token_ids == target
         assert found.log_prob == pytest.approx(log_prob, abs=1e-3)
     assert {"eos", "length"} <= {sequence.output.best()[0].finish_reason for sequence in everybody}
+
+
+@pytest.mark.parametrize(
+    ("search_of", "beam_size"), [(GreedySearch, 1), (BeamSearch, 1), (BeamSearch, 3), (BeamSearch, MAX_BEAM_SIZE)]
+)
+def test_a_translation_is_never_empty(tmp_path: Path, search_of: type, beam_size: int) -> None:
+    translator = TinyTranslator(seed=1)
+    first = translator.weights["embedding"][BOS] + translator.weights["positions_table"][0]
+    translator.weights["vocabulary"][:, EOS] = first  # who has written nothing wants to end
+    rng = np.random.default_rng(0)
+    sources = [random_source(rng, 6) for _ in range(12)]
+    assert sum(translator.next_log_probs(source, []).argmax() == EOS for source in sources) > 6
+    runner = runner_of(read_artifact(translator.save(tmp_path / "eager")), 96)
+    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), slots=beam_size) for source in sources]
+    search_all(search_of(runner, BOS, EOS), 96, everybody, rng)
+    assert_as_alone(everybody, translator)
+    assert all(hypothesis.token_ids[0] != EOS for sequence in everybody for hypothesis in sequence.output.finished)
 
 
 def test_runners_that_share_their_graphs_do_not_share_their_memory(

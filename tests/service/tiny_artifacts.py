@@ -64,6 +64,8 @@ class TinyTranslator:
         total = 0.0
         while not target or finish_reason(target, len(source_ids), max_target_tokens) is None:
             log_probs = self.next_log_probs(source_ids, target)
+            if not target:
+                log_probs[EOS] = -np.inf
             target.append(int(log_probs.argmax()))
             total += float(log_probs.max())
         return target, total
