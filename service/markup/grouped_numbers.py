@@ -22,7 +22,7 @@ _NUMBER = {
     )
     for language, one in _READ.items()
 }
-_FIGURES = re.compile(r"[\d.,\u00a0\u202f –-]+")  # noqa: RUF001
+_FIGURES = re.compile(r"[\d.,€£¥₹\u00a0\u202f –-]+")  # noqa: RUF001
 
 
 def grouped_numbers(text: str, language: str) -> list[Span]:

@@ -142,7 +142,8 @@ class _Restoration:
             return False
         word = sentence.source[int(sentence.mass[first:last].sum(axis=0).argmax())]
         first, last = overlapping(self._places, word)
-        return not any(self._protected.placeholders[i].stand_in for i in range(first, last))
+        is_stand_in = any(self._protected.placeholders[i].stand_in for i in range(first, last))
+        return not is_stand_in and any(map(str.isalpha, word.of(self._protected.text)))
 
     def _aligned(self, i: int, span: Span) -> float:
         """How much a span of the translation attends to a placeholder."""

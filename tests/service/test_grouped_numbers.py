@@ -47,6 +47,8 @@ def test_copies_of_them_are_written_as_the_target_language_does(source: str, tar
         ("de", "en", "12.345,67", "12,345.67"),
         ("fr", "en", "12 345,67", "12,345.67"),
         ("de", "en", "1234,5", "1234.5"),
+        ("de", "en", "12.345,67 €", "12,345.67 €"),
+        ("en", "de", "€1,250", "€1.250"),
         ("en", "de", "https://a.com/?a=1,000", "https://a.com/?a=1,000"),
     ],
 )

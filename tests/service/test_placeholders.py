@@ -86,6 +86,7 @@ def placeholders(text: str) -> list[str]:
         ("example.com:8080/a?b=c or example.com?x=1!", ["example.com:8080/a?b=c", "example.com?x=1"]),
         ("A:\n```python\nfor a in `b`:\n    run()\n```\nB `c`", ["```python\nfor a in `b`:\n    run()\n```", "`c`"]),
         ("Run ``a `b` c`` first, not ``` this", ["``a `b` c``"]),
+        ("€48, £1.5m or 12,50 € and 100 ¥, $5, a€b", ["€48", "£1.5m", "12,50 €", "100 ¥"]),
         ("22500 people in 1990 and 2022 bought A1B2C3 and XJ-9000 0417.", ["22500", "1990", "2022", "A1B2C3"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
@@ -329,6 +330,9 @@ def test_edits_keep_what_they_do_not_touch(text: str, steps: list[tuple[int, int
         "é@a.",
         "https://a/日",
         "1,000-",
+        "1\u00a0",
+        "1,",
+        "€1",
         "+1 2 ",
         "😀\n",
     ],
@@ -417,12 +421,16 @@ def test_what_the_model_makes_of_the_users_own_word_is_no_stand_in() -> None:
     rows = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]
     again = aligned(protected.text, "Tom aime Tom Tom.", rows)
     assert restore(protected, "Tom aime Tom Tom.", [again]).text == "Tom aime {name}."
+    price = protect("He paid % {n}.")
+    twice = aligned(price.text, "Il paya 37 37.", np.eye(5)[[0, 1, 2, 3, 4]].tolist())
+    assert price.text == "He paid % 37."
+    assert restore(price, "Il paya 37 37.", [twice]).text == "Il paya {n}."
 
 
 @pytest.mark.parametrize(
     ("text", "translated", "expected"),
     [
-        ("It costs €12345.", "Ça coûte37.", "Ça coûte 12345."),
+        ("It costs €12345.", "Ça coûte37.", "Ça coûte €12345."),
         ("It is {name}.", "C'est montrenteTom.", "C'est montrente {name}."),
         ("It is {name}.", "C'est TOM !", "C'est {name} !"),
     ],
