@@ -135,8 +135,7 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
 
 def _data(config: Config, training: dict[str, Any]) -> str:
     rows = [
-        f"| {source.file}{REWRITES[source.rewrite]} | {_share(source)} | {source.licence} |"
-        for source in config.data.train
+        f"| {source.file}{_changes(source)} | {_share(source)} | {source.licence} |" for source in config.data.train
     ]
     if config.pretraining is not None:
         rows += [
@@ -164,6 +163,11 @@ def _data(config: Config, training: dict[str, Any]) -> str:
             "corpus: delete its entry from the configuration.",
         ]
     )
+
+
+def _changes(source: DataSource) -> str:
+    pieces = ", sources cut into smaller pieces at random" if source.merge_dropout else ""
+    return f"{REWRITES[source.rewrite]}{pieces}"
 
 
 def _share(source: DataSource) -> str:

@@ -57,6 +57,16 @@ def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
     assert card.count("in an earlier run") == 1
 
 
+def test_the_card_says_what_was_made_of_a_corpus() -> None:
+    ours = {"file": "ours.tsv", "licence": "ours"}
+    sources = [ours, ours | {"rewrite": "no_capitals", "sample": 5}, ours | {"merge_dropout": 0.1}]
+    card = model_card(configured(TRANSLATOR, data={"train": sources}), TRAINING, [TRANSLATED], 1000)
+    rows = [line for line in card.splitlines() if line.startswith("| ours.tsv")]
+    assert len(set(rows)) == 3
+    assert rows[0] == "| ours.tsv | all | ours |"
+    assert rows[2] == "| ours.tsv, sources cut into smaller pieces at random | all | ours |"
+
+
 def test_without_a_suite_there_are_no_cases() -> None:
     assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 
