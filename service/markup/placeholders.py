@@ -39,6 +39,9 @@ _DIGITS = r"""
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
       | 0\d{1,4}(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
       | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
+      | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
+      | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
+      | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,20}\d)[0-9a-f]{12,}          # hashes
       | \d{5,}
       | (?=\d*(?P<digit>\d)(?P=digit))[12]\d{3}                 # years like 1990, of which models lose a digit
       | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
@@ -49,6 +52,8 @@ _PLACEHOLDER = re.compile(
     | (?:mailto:)?(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)+
     | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
         (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
+    | \blocalhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
+    | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!\w)__\w{{1,80}}?__(?!\w) | (?<![\w$])\$[A-Za-z_]\w{{0,80}}
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
@@ -67,7 +72,7 @@ _NUMBER = re.compile(
     rf"[€£¥₹]|.*[€£¥₹]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
-_PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{")
+_PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
 _LETTER_BEFORE = re.compile(_LETTER)
 _WORD = re.compile(rf"{_LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
