@@ -171,8 +171,9 @@ class DataSource(Strict):
     rewrite: Rewrite | None = None
     """Train on the rows that this applies to, as it rewrites them (model/rewriting.py)."""
     merge_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out, drawn when
-    training begins (BPE-dropout, Provilkov et al. 2020), so that a rare word is known by its parts too."""
+    """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out (BPE-dropout,
+    Provilkov et al. 2020), so that a rare word is known by its parts too. Drawn without a seed when training begins
+    and when it is resumed."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 

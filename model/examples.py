@@ -122,10 +122,16 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
         ]
     if isinstance(config.model, LanguageModelConfig):
         return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
-    sources = _encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
-    targets = _encode(tokenizer, [row.right for row in rows])
+    sources, targets = (_encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
-    return [pair for pair in pairs if len(pair) <= limit]
+    if not merge_dropout:
+        return [pair for pair in pairs if len(pair) <= limit]
+    in_pieces = _encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
+    return [
+        TranslationExample(source, pair.target) if len(source) <= limit else pair
+        for pair, source in zip(pairs, in_pieces, strict=True)
+        if len(pair) <= limit
+    ]
 
 
 def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:

@@ -69,7 +69,9 @@ def greedy_search_uncached(
 
 def _never_empty(log_probs: Tensor, position: int) -> Tensor:
     """Log-probabilities (..., V) with which a target, of so many tokens, goes on: its first one is no </s>."""
-    return log_probs if position > 0 else log_probs.index_fill(-1, torch.tensor(EOS_ID), -math.inf)
+    if position == 0:
+        log_probs[..., EOS_ID] = -math.inf
+    return log_probs
 
 
 def _collect(steps: list[tuple[Tensor, Tensor]]) -> list[Hypothesis]:

@@ -65,7 +65,10 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
-    """The same tokenizer with this share of its merges left out, another time others (Provilkov et al. 2020)."""
+    """The same tokenizer with this share of its merges left out of each text (Provilkov et al. 2020).
+
+    The library draws them, and takes no seed.
+    """
     if probability == 0:
         return tokenizer
     dropping = Tokenizer.from_str(tokenizer.to_str())

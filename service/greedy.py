@@ -28,7 +28,7 @@ class GreedySearch:
         """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
         zero = np.zeros(1, np.int64)
-        self._decoder.step(np.array([self._bos]), zero, zero[:, None], zero, 1)
+        self._decoder.step(np.array([self._bos]), zero, zero[:, None], zero, 2)
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
         """Read the sources; each begins as one hypothesis."""
@@ -42,17 +42,15 @@ class GreedySearch:
         N = len(running)
         self._truncate(N)
         places = np.arange(N)
+        begins = [len(target) == 1 for target in self._targets]
         best, log_probs = self._decoder.step(
             np.array([target[-1] for target in self._targets]),
             np.array([len(target) - 1 for target in self._targets]),
             places[:, None],
             places,
-            2 if any(len(target) == 1 for target in self._targets) else 1,
+            2 if any(begins) else 1,
         )
-        choices = [
-            int(len(target) == 1 and token == self._eos)  # a translation is never empty
-            for target, token in zip(self._targets, best[:, 0].tolist(), strict=True)
-        ]
+        choices = ((best[:, 0] == self._eos) & begins).astype(np.int64)  # a translation is never empty
         tokens, log_probs_of_tokens = best[places, choices].tolist(), log_probs[places, choices].tolist()
         for place, (token, log_prob) in enumerate(zip(tokens, log_probs_of_tokens, strict=True)):
             self._log_probs[place] += log_prob

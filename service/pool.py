@@ -64,6 +64,9 @@ class Pool(Generic[Output]):
             raise NotAcceptable(
                 f"the request is {len(sequences)} sentences or windows of a text, the limit is {self._max_sequences}"
             )
+        late_s = self.clock() - deadline
+        if sequences and late_s >= 0:
+            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
         try:
             answers = await self._answers(sequences, deadline)
         except asyncio.CancelledError:
@@ -80,9 +83,6 @@ class Pool(Generic[Output]):
         )
 
     async def _answers(self, sequences: list[Sequence[Output]], deadline: float) -> list[Answer[Output]]:
-        late_s = self.clock() - deadline
-        if sequences and late_s >= 0:
-            raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
         accepted = False
         futures = []
         try:
@@ -95,9 +95,10 @@ class Pool(Generic[Output]):
         except TimeoutError:
             raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         except Unavailable as error:
-            # A worker process tells later that its queue is full.
-            given_up = accepted and not isinstance(error, QueueFull)
-            (self._metrics.cancelled if given_up else self._metrics.rejected)(error.reason)
+            if accepted and not isinstance(error, QueueFull):  # which a worker process tells later
+                self._metrics.cancelled(error.reason)
+            else:
+                self._metrics.rejected(error.reason)
             raise
         finally:
             for future in futures:

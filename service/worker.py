@@ -41,7 +41,8 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Before a process is replaced that has not served; each pause is twice the one before."""
 
 _REPLACING = ThreadPoolExecutor(64, thread_name_prefix="replacing")
-"""Threads of their own: who stops the engines must not wait for processes that load."""
+"""Threads of their own, one for every worker that may be replaced at once: who stops the engines must not wait for
+processes that load."""
 
 STARTING = Report(False, "starting", 0, 0, [])
 

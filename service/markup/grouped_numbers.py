@@ -11,17 +11,25 @@ SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f"}
 """As written; a reader of French also meets other spaces. All are one character, so that places in a text hold."""
 DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ","}
 _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]"}
-_NUMBER = {
-    language: re.compile(
+
+
+def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
+    """Numbers in groups, or of so many digits at least before their decimal sign."""
+    sign = re.escape(DECIMAL_SIGNS[language])
+    return re.compile(
         rf"""
         (?<![\w.,:/])(?<!\d[ \u00a0])(?<!(?<!\d)-)  # the second of a range may have "-" before it
-        (?: (?P<groups>\d{{1,3}}(?:{one}\d{{3}})+)(?:{re.escape(DECIMAL_SIGNS[language])}(?P<decimals>\d+))?
-          | (?P<digits>\d{{4,}}){re.escape(DECIMAL_SIGNS[language])}(?P<more>\d+) )
+        (?: (?P<groups>[1-9]\d{{0,2}}(?:{_READ[language]}\d{{3}})+)(?:{sign}(?P<decimals>\d+))?
+          | (?P<digits>\d{{{fewest_digits},}}){sign}(?P<more>\d+) )
         (?![\w/]|-(?!\d)|[.,:\u00a0 ]\d)""",
         re.VERBOSE,
     )
-    for language, one in _READ.items()
-}
+
+
+_NUMBER = {language: _numbers(language, 4) for language in _READ}
+_AMOUNT = {language: _numbers(language, 1) for language in _READ}
+"""Beside the sign of a currency, where the decimal sign can be nothing else."""
+_CURRENCY = re.compile("[€£¥₹]")
 _FIGURES = re.compile(r"[\d.,€£¥₹\u00a0\u202f –-]+")  # noqa: RUF001
 
 
@@ -41,6 +49,9 @@ def regrouped(text: str, copies: Iterable[tuple[Span, Span]], original: str, sou
         decimals = "" if number["decimals"] is None else DECIMAL_SIGNS[target] + number["decimals"]
         return re.sub(r"\D", SEPARATORS[target], number["groups"]) + decimals
 
-    places = [here for there, here in copies if _FIGURES.fullmatch(there.of(original))]
-    written = [(place, _NUMBER[source].sub(in_target_language, place.of(text))) for place in places]
+    written = []
+    for there, here in copies:
+        if _FIGURES.fullmatch(copy := there.of(original)):
+            numbers = _AMOUNT if _CURRENCY.search(copy) else _NUMBER
+            written.append((here, numbers[source].sub(in_target_language, copy)))
     return edited(text, sorted(written, key=lambda item: item[0].pair))[0]

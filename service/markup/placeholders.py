@@ -34,14 +34,16 @@ _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
 _LETTER = r"[^\W\u0590-\U0010ffff]"
 """A letter or digit of a script that puts spaces between words."""
+_NEVER = "(?!)"
+"""A pattern that matches nothing."""
 _DIGITS = r"""
     (?<![\w.,:/+-])
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
-      | 0\d{1,4}(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
+      | 0(?:\d{1,4})?(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
       | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
       | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
       | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
-      | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,20}\d)[0-9a-f]{12,}          # hashes
+      | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,40}\d)[0-9a-f]{12,}          # hashes
       | \d{5,}
       | (?=\d*(?P<digit>\d)(?P=digit))[12]\d{3}                 # years like 1990, of which models lose a digit
       | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
@@ -49,11 +51,11 @@ _DIGITS = r"""
 _PLACEHOLDER = re.compile(
     rf"""
       (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|\bwww\.){_BODY}+{_END}
-    | (?:mailto:)?(?<![\w.%+-])[\w.%+-]+@[\w-]+(?:\.[\w-]+)+
+    | (?:mailto:)?(?<!{_LETTER})(?<![.%+-])(?:{_LETTER}|[.%+-])+@(?:{_LETTER}|-)+(?:\.(?:{_LETTER}|-)+)+
     | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
         (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
     | \blocalhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
-    | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!\w)__\w{{1,80}}?__(?!\w) | (?<![\w$])\$[A-Za-z_]\w{{0,80}}
+    | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!\w)__[A-Z][A-Z0-9_]{{0,80}}__(?!\w) | (?<![\w$])\$[A-Za-z_]\w{{0,80}}
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
@@ -194,7 +196,7 @@ def _kind(placeholder: str) -> Kind:
 def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
     """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
     lowered = text.casefold()
-    words = set(_WORD.findall(lowered))
+    words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
     unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
     return {
         kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])
@@ -208,12 +210,8 @@ def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]
     names = {word: stand_in for stand_in in stand_ins for word in (stand_in, stand_in.upper())}
     if not names:
         return []
-    numbers = "|".join(name for name in names if name.isdigit()) or NEVER
-    words = "|".join(name for name in names if not name.isdigit()) or NEVER
+    numbers = "|".join(name for name in names if name.isdigit()) or _NEVER
+    words = "|".join(name for name in names if not name.isdigit()) or _NEVER
     # A model may write one right behind another word: "coûte48", "dictPaul".
     pattern = re.compile(rf"(?<!\d)(?:{numbers})(?!\d)|(?:(?<!{_LETTER})|(?<=[a-zß-öø-ÿ]))(?:{words})(?!{_LETTER})")
     return [(Span(*match.span()), names[match.group()]) for match in pattern.finditer(translated)]
-
-
-NEVER = "(?!)"
-"""A pattern that matches nothing."""

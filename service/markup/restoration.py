@@ -4,6 +4,7 @@ A stand-in that came out is replaced by what it stood for. One that came out twi
 and for one that did not come out the original takes the place of the word that is its translation, if there is one.
 """
 
+import re
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -142,8 +143,11 @@ class _Restoration:
             return False
         word = sentence.source[int(sentence.mass[first:last].sum(axis=0).argmax())]
         first, last = overlapping(self._places, word)
-        is_stand_in = any(self._protected.placeholders[i].stand_in for i in range(first, last))
-        return not is_stand_in and any(map(str.isalpha, word.of(self._protected.text)))
+        if any(self._protected.placeholders[i].stand_in for i in range(first, last)):
+            return False
+        initial = span.of(self._translated)[0].casefold()
+        parts = re.findall(r"\w+", word.of(self._protected.text).casefold())
+        return initial.isalpha() and any(part.startswith(initial) for part in parts)
 
     def _aligned(self, i: int, span: Span) -> float:
         """How much a span of the translation attends to a placeholder."""

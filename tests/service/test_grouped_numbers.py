@@ -16,6 +16,7 @@ from service.sentences import Span
         ("de", "Am 12.05.1990 um 3,141", []),
         ("de", "Es kostet 425.000,50 oder 1234,5", ["425.000,50", "1234,5"]),
         ("fr", "Il a 12 345,67 euros.", ["12 345,67"]),
+        ("fr", "Appelez le 0 800 123 456", []),
         ("fr", "Il a 425 000 euros et 1\u202f500 amis.", ["425 000", "1\u202f500"]),
         ("fr", "Le 01 23 45 67 89, 3,141 et 2010 300 fois, 12 345 67", []),
         ("xx", "425,000", []),
@@ -49,6 +50,9 @@ def test_copies_of_them_are_written_as_the_target_language_does(source: str, tar
         ("de", "en", "1234,5", "1234.5"),
         ("de", "en", "12.345,67 €", "12,345.67 €"),
         ("en", "de", "€1,250", "€1.250"),
+        ("de", "en", "1,799 €", "1.799 €"),
+        ("en", "fr", "£10.50", "£10,50"),
+        ("en", "fr", "10.50", "10.50"),
         ("en", "de", "https://a.com/?a=1,000", "https://a.com/?a=1,000"),
     ],
 )

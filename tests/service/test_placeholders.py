@@ -82,11 +82,13 @@ def placeholders(text: str) -> list[str]:
         ),
         ("Seehttps://a.com/x and shift://y", ["Seehttps://a.com/x"]),
         ("https://ja.wikipedia.org/wiki/日本 now", ["https://ja.wikipedia.org/wiki/日本"]),
+        ("メールはinfo@example.comまで", ["info@example.com"]),
+        ("Appelez le 0 800 123 456.", ["0 800 123 456"]),
         ("andré@exemple.fr, Jürgen.Müller@bücher.de.", ["andré@exemple.fr", "Jürgen.Müller@bücher.de"]),
         ("example.com:8080/a?b=c or example.com?x=1!", ["example.com:8080/a?b=c", "example.com?x=1"]),
         ("A:\n```python\nfor a in `b`:\n    run()\n```\nB `c`", ["```python\nfor a in `b`:\n    run()\n```", "`c`"]),
         ("Run ``a `b` c`` first, not ``` this", ["``a `b` c``"]),
-        ("Dear $name, {% if x %} __NAME__ US$5 $5 a$b _x_ __init__", ["$name", "{% if x %}", "__NAME__", "__init__"]),
+        ("Dear $name, {% if x %} __NAME__ US$5 $5 a$b _x_ __init__", ["$name", "{% if x %}", "__NAME__"]),
         (
             "123e4567-e89b-12d3-a456-426614174000 and 0xDEADBEEF, d41d8cd98f00b204e9800998ecf8427e.",
             ["123e4567-e89b-12d3-a456-426614174000", "0xDEADBEEF", "d41d8cd98f00b204e9800998ecf8427e"],
@@ -108,6 +110,7 @@ def test_placeholders_are_found_and_prose_is_not(text: str, expected: list[str])
         ("Hello {name}, see https://x.org.", "Hello Tom, see Boston."),
         ("%d files of {count}", "37 files of 48"),
         ("{a} and {b}", "Tom and Paul"),
+        ("You have 37h to pay £5, {n}", "You have 37h to pay 48, 53"),
         ("Tom, {a} and BOSTON, https://x.org, 37 %d", "Tom, Paul and BOSTON, Chicago, 37 48"),
         ("Nothing here", "Nothing here"),
     ],
@@ -435,6 +438,11 @@ def test_what_the_model_makes_of_the_users_own_word_is_no_stand_in() -> None:
     rows = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]
     again = aligned(protected.text, "Tom aime Tom Tom.", rows)
     assert restore(protected, "Tom aime Tom Tom.", [again]).text == "Tom aime {name}."
+    verb = protect("Is {name} it?")
+    assert (
+        restore(verb, "Tom Tom?", [aligned(verb.text, "Tom Tom?", [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])]).text
+        == "{name}?"
+    )
     price = protect("He paid % {n}.")
     twice = aligned(price.text, "Il paya 37 37.", np.eye(5)[[0, 1, 2, 3, 4]].tolist())
     assert price.text == "He paid % 37."
