@@ -206,6 +206,9 @@ class TrainingConfig(Strict):
     clip_norm: PositiveFloat = 1.0
     average_checkpoints: PositiveInt = 1
     """How many of the last checkpoints are averaged into the final weights."""
+    start_share: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the weights of `--start` in the final ones of a translator or a language model: what it knew and the
+    new texts do not tell is not forgotten (Wortsman et al. 2022)."""
     checkpoint_every_steps: PositiveInt = 500
     precision: Literal["32-true", "bf16-mixed"] = "bf16-mixed"
     fused_attention: bool = True
@@ -274,6 +277,12 @@ class Config(Strict):
         n_grams = isinstance(self.model, ClassifierConfig) and self.model.n_grams is not None
         if n_grams != (self.n_gram_training is not None):
             raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
+        return self
+
+    @model_validator(mode="after")
+    def _classifiers_share_nothing_with_their_start(self) -> Self:
+        if self.training.start_share and isinstance(self.model, ClassifierConfig):
+            raise ValueError("training.start_share is not for classifiers, whose calibration is of one training")
         return self
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """Training a model: the stages that it goes through, one after another, and the checkpoint that they leave."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +10,7 @@ import lightning
 import numpy as np
 import torch
 from tokenizers import Tokenizer
+from torch import Tensor, nn
 
 from model.batching import (
     Ids,
@@ -94,7 +95,10 @@ def train(
         model.n_grams = n_grams
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
+        begun = {name: weight.clone() for name, weight in model.state_dict().items()}
         optimize(model, _stage(config, data), run_dir)
+        if start is not None:
+            share_with(model, begun, config.training.start_share)
         if isinstance(model, Transformer):
             before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
             model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
@@ -103,6 +107,14 @@ def train(
     if start is not None and (origin := load_config(start / CONFIG).name) != config.name:
         facts |= {"began_with": origin, "new_vocabulary": new_vocabulary}
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
+    """Give a model this share of the weights that its training began with."""
+    weights = model.state_dict()
+    numbers = {name: weight for name, weight in begun.items() if weight.is_floating_point()}
+    mixed = {name: torch.lerp(weights[name], weight, share) for name, weight in numbers.items()}
+    model.load_state_dict(weights | mixed)
 
 
 def train_n_grams(

@@ -67,6 +67,12 @@ def test_the_card_says_what_was_made_of_a_corpus() -> None:
     assert rows[2] == "| ours.tsv, sources cut into smaller pieces at random | all | ours |"
 
 
+def test_the_card_says_what_is_left_of_the_weights_before() -> None:
+    config = configured(TRANSLATOR, training={"start_share": 0.25})
+    card = model_card(config, TRAINING, [TRANSLATED], 1000)
+    assert "Of the final weights 25% are those that the last run began with." in card
+
+
 def test_without_a_suite_there_are_no_cases() -> None:
     assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 

@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from model.batching import ReviewExample, collate_masked
-from model.checkpoint import WEIGHTS, CheckpointError, average_weights, build_model, load_checkpoint, load_training
+from model.checkpoint import (
+    OF_TOKENS,
+    WEIGHTS,
+    CheckpointError,
+    average_weights,
+    build_model,
+    load_checkpoint,
+    load_training,
+)
 from model.config import Config, DataSource, NGramConfig
 from model.data import DataError
 from model.evaluation import classify, translate
@@ -58,6 +66,22 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
     assert len(can_be_written) > 64 == can_be_written.sum(), "those of the targets, rounded up"
     for _, target in PAIRS:
         assert can_be_written[checkpoint.tokenizer.encode(target).ids].all()
+
+
+def test_a_share_of_the_final_weights_may_be_that_of_the_first(data: Path, tmp_path: Path) -> None:
+    train(translation_config(), data, tmp_path / "run", tmp_path / "start")
+    for share in (0.0, 0.75):
+        config = translation_config(max_steps=5, checkpoint_every_steps=5, start_share=share)
+        train(config, data, tmp_path / f"run {share}", tmp_path / f"{share}", start=tmp_path / "start")
+    first, last, mixed = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("start", "0.0", "0.75"))
+    n_pieces = load_checkpoint(
+        tmp_path / "start"
+    ).tokenizer.get_vocab_size()  # what the model has beyond them is random
+    for name, weight in first.items():
+        expected = 0.75 * weight + 0.25 * last[name] if weight.is_floating_point() else last[name]
+        rows = slice(n_pieces if name.endswith(OF_TOKENS) else None)
+        torch.testing.assert_close(mixed[name][rows], expected[rows], rtol=0, atol=2e-3)
+    assert any((mixed[name] != last[name]).any() for name in first)
 
 
 def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(data: Path, tmp_path: Path) -> None:
