@@ -69,8 +69,6 @@ def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
 
     The library draws them, and takes no seed.
     """
-    if probability == 0:
-        return tokenizer
     dropping = Tokenizer.from_str(tokenizer.to_str())
     dropping.model.dropout = probability
     return _as_plain_text(dropping)

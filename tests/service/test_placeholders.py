@@ -438,15 +438,16 @@ def test_what_the_model_makes_of_the_users_own_word_is_no_stand_in() -> None:
     rows = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]
     again = aligned(protected.text, "Tom aime Tom Tom.", rows)
     assert restore(protected, "Tom aime Tom Tom.", [again]).text == "Tom aime {name}."
+
+
+def test_what_the_model_makes_of_another_word_is_a_stand_in_too_many() -> None:
     verb = protect("Is {name} it?")
-    assert (
-        restore(verb, "Tom Tom?", [aligned(verb.text, "Tom Tom?", [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])]).text
-        == "{name}?"
-    )
-    price = protect("He paid % {n}.")
-    twice = aligned(price.text, "Il paya 37 37.", np.eye(5)[[0, 1, 2, 3, 4]].tolist())
-    assert price.text == "He paid % 37."
-    assert restore(price, "Il paya 37 37.", [twice]).text == "Il paya {n}."
+    from_verb = aligned(verb.text, "Tom Tom?", [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    assert restore(verb, "Tom Tom?", [from_verb]).text == "{name}?"
+    sign = protect("He paid % {n}.")
+    assert sign.text == "He paid % 37."
+    from_sign = aligned(sign.text, "Il paya 37 37.", np.eye(5).tolist())
+    assert restore(sign, "Il paya 37 37.", [from_sign]).text == "Il paya {n}."
 
 
 @pytest.mark.parametrize(
