@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,12 @@ import pytest
 from service.app import create_app
 from service.artifact import Artifact, read_artifact
 from service.loading import load_models
+from service.markup.placeholders import STAND_INS
 from service.metrics import Metrics
 from service.registry import Models
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S
+from tests.service.stand_ins import KNOWN
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 Client = httpx.AsyncClient
@@ -82,3 +84,12 @@ def serve(artifacts: Path) -> Serve:
             yield client
 
     return running
+
+
+@pytest.fixture(scope="module")
+def known_stand_ins() -> Iterator[None]:
+    """Which words models copy best is measured, and no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, stand_ins in KNOWN.items():
+            patch.setitem(STAND_INS, kind, stand_ins)
+        yield

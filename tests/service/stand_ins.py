@@ -1,0 +1,13 @@
+"""Stand-ins that tests know, whichever models copy best."""
+
+from service.markup.placeholders import Kind, found
+
+KNOWN: dict[Kind, tuple[str, ...]] = {
+    "person": ("Tom", "Paul", "David", "Alice", "Emma"),
+    "place": ("Boston", "Chicago", "Berlin"),
+    "number": ("37", "48", "53"),
+}
+
+
+def placeholders(text: str) -> list[str]:
+    return [span.of(text) for span, _ in found(text)]
