@@ -185,7 +185,7 @@ def _training(config: Config, training: dict[str, Any]) -> str:
         f"`python -m model train model/configs/{config.name}.yaml --data DATA{start}`: {training['steps']:,} steps"
         f"{in_runs}, "
         f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours on {training['threads']} "
-        f"CPU threads ({config.training.precision}), seed {config.training.seed}; the last "
+        f"CPU threads ({training['precision']}), seed {config.training.seed}; the last "
         f"{training['averaged_checkpoints']} checkpoints are averaged."
     )
     if config.training.start_share:

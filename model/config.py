@@ -21,6 +21,7 @@ Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre"]
 Cell = Literal["gru", "lstm"]
+Precision = Literal["32-true", "bf16-mixed"]
 
 
 class LayerConfig(Strict):
@@ -210,7 +211,8 @@ class TrainingConfig(Strict):
     """Share of the weights of `--start` in the final ones of a translator or a language model: what it knew and the
     new texts do not tell is not forgotten (Wortsman et al. 2022)."""
     checkpoint_every_steps: PositiveInt = 500
-    precision: Literal["32-true", "bf16-mixed"] = "bf16-mixed"
+    precision: Precision = "bf16-mixed"
+    """`bf16-mixed` is `32-true` on a CPU without bf16 products."""
     fused_attention: bool = True
     """PyTorch's fused kernel; the plain products are twice as fast on a CPU while sequences are short."""
     seed: int = 1

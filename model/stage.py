@@ -1,5 +1,6 @@
 """One stage of training, with Lightning: its steps from batches to weights, and the checkpoints by which it resumes."""
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from model.batching import (
     batches_by_length,
 )
 from model.checkpoint import Model, average_weights
-from model.config import TrainingConfig
+from model.config import Precision, TrainingConfig
 from model.examples import TrainingData
 from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
@@ -40,6 +41,9 @@ from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
 STEPS = "steps"
+BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")
+
+log = logging.getLogger(__name__)
 
 Trainable = Model | NGramClassifier
 
@@ -70,7 +74,7 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
     )
     trainer = lightning.Trainer(
         max_steps=stage.training.max_steps,
-        precision=stage.training.precision,
+        precision=usable_precision(stage.training.precision),
         val_check_interval=every,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
@@ -83,6 +87,16 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
     trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
     last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-stage.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
+
+
+def usable_precision(wished: Precision) -> Precision:
+    """float32 in place of bf16 on a CPU without bf16 products: PyTorch emulates them there, 40 times as slowly."""
+    if wished == "bf16-mixed" and not torch.accelerator.is_available():
+        capabilities = torch.cpu.get_capabilities()
+        if not any(capabilities.get(name) for name in BF16_PRODUCTS):
+            log.warning("this CPU has no bf16 products: training in float32")
+            return "32-true"
+    return wished
 
 
 def last_checkpoint(run_dir: Path) -> Path:

@@ -43,7 +43,7 @@ from model.config import (
 )
 from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.ngrams import NGramClassifier, NGramLogits
-from model.stage import Stage, last_checkpoint, optimize
+from model.stage import Stage, last_checkpoint, optimize, usable_precision
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
@@ -198,5 +198,6 @@ def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, 
         "hours": round(earlier.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
         "averaged_checkpoints": config.training.average_checkpoints,
         "threads": torch.get_num_threads(),
+        "precision": usable_precision(config.training.precision),
         "licences": earlier.get("licences", {}) | config.licences(),
     }

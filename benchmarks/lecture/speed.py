@@ -20,7 +20,7 @@ from model.config import Config
 from model.examples import TrainingData
 from model.language_model import LanguageModel
 from model.optimizer import build_optimizer
-from model.stage import Stage, TrainingModule
+from model.stage import Stage, TrainingModule, usable_precision
 from model.transformer import padding_mask
 from model.translator import TranslationModel
 
@@ -73,9 +73,10 @@ def _training_step(config: Config, length: int) -> Callable[[], object]:
     module = TrainingModule(model, Stage(config.training, TrainingData([], []), _no_batch, _no_batch))
     optimizer = build_optimizer(model, config.training)
     batch = _batch(config, max(1, BATCH_TOKENS // length), length)
+    mixed = usable_precision(config.training.precision) == "bf16-mixed"
 
     def step() -> None:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=config.training.precision == "bf16-mixed"):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
             loss = module.loss(batch, config.training.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()

@@ -6,7 +6,7 @@ from model.cases import CaseResult
 from model.data import Row
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
-TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "averaged_checkpoints": 1}
+TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true", "averaged_checkpoints": 1}
 
 TRANSLATED = evaluation.TestResult(
     "ours",

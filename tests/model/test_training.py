@@ -24,6 +24,7 @@ from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.ngrams import NGramLogits
 from model.schedule import learning_rate_factor
+from model.stage import usable_precision
 from model.training import sure_labels, train
 from model.transformer import Transformer, TransformerClassifier
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
@@ -66,6 +67,17 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
     assert len(can_be_written) > 64 == can_be_written.sum(), "those of the targets, rounded up"
     for _, target in PAIRS:
         assert can_be_written[checkpoint.tokenizer.encode(target).ids].all()
+
+
+@pytest.mark.parametrize(("capability", "used"), [("avx512_bf16", "bf16-mixed"), ("avx2", "32-true")])
+def test_bf16_is_for_processors_that_have_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capability: str, used: str
+) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {capability: True})
+    assert usable_precision("bf16-mixed") == used
+    assert ("no bf16 products" in caplog.text) == (used == "32-true")
+    assert usable_precision("32-true") == "32-true"
 
 
 def test_a_share_of_the_final_weights_may_be_that_of_the_first(data: Path, tmp_path: Path) -> None:
