@@ -1,41 +1,60 @@
-"""Each tiny checkpoint and each of its artifacts is made once in a test run."""
+"""Each tiny checkpoint and each of its artifacts is made once in a test run, whichever of its processes needs it."""
 
+import os
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
-from export.artifact import export
+from export.artifact import export, served_model
 from export.manifest import Precision
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, write_checkpoint
+from export.tracing import trace_all
+from model.checkpoint import load_checkpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, Trace, write_checkpoint
 
 torch.set_num_threads(1)  # tensors this small only lose by sharing
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> MakeCheckpoint:
-    """The checkpoint directory of a kind of model."""
-    made: dict[Kind, Path] = {}
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that all processes of this run have, and no other run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
+
+@pytest.fixture(scope="session")
+def checkpoint(shared: Path) -> MakeCheckpoint:
+    """The checkpoint directory of a kind of model."""
+
+    @cache
     def make(kind: Kind) -> Path:
-        if kind not in made:
-            made[kind] = tmp_path_factory.mktemp(kind)
-            write_checkpoint(made[kind], kind)
-        return made[kind]
+        directory = shared / "checkpoints" / kind
+        with FileLock(shared / f"{kind}.lock"):
+            if not directory.is_dir():
+                write_checkpoint(directory, kind)
+        return directory
 
     return make
 
 
 @pytest.fixture(scope="session")
-def artifact(checkpoint: MakeCheckpoint, tmp_path_factory: pytest.TempPathFactory) -> MakeArtifact:
+def artifact(checkpoint: MakeCheckpoint, shared: Path) -> MakeArtifact:
     """The artifact directory of a kind of model at a precision."""
-    made: dict[tuple[Kind, Precision], Path] = {}
 
+    @cache
     def make(kind: Kind, precision: Precision) -> Path:
-        if (kind, precision) not in made:
-            out = tmp_path_factory.mktemp("artifacts") / f"{kind}-{precision}"
-            export(checkpoint(kind), out, precision)
-            made[kind, precision] = out
-        return made[kind, precision]
+        directory = shared / "artifacts" / f"{kind}-{precision}"
+        with FileLock(shared / f"{directory.name}.lock"):
+            if not directory.is_dir():
+                export(checkpoint(kind), directory, precision)
+        return directory
 
     return make
+
+
+@pytest.fixture(scope="session")
+def traced(checkpoint: MakeCheckpoint) -> Trace:
+    """The graphs of a kind of model in float32, for reading."""
+    return cache(lambda kind: trace_all(served_model(load_checkpoint(checkpoint(kind)))))

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from export import quantization
+from export.artifact import served_model
 from export.calibration import STEP, Limits, activation_limits, watch
 from export.products import products as weighted_products
 from export.quantization import quantize, quantize_rows
-from export.tracing import trace_all
 from model.checkpoint import load_checkpoint
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, Trace
 
 Array = NDArray[np.float32]
 
@@ -89,9 +89,10 @@ def test_calibration_finds_the_largest_magnitude_that_each_product_reads() -> No
 
 
 @pytest.mark.parametrize("kind", ["translation", "mean_classifier"])
-def test_every_product_is_calibrated_the_same_way_each_time(checkpoint: MakeCheckpoint, kind: Kind) -> None:
-    model = load_checkpoint(checkpoint(kind)).model
-    graphs = trace_all(model)
+def test_every_product_is_calibrated_the_same_way_each_time(
+    checkpoint: MakeCheckpoint, traced: Trace, kind: Kind
+) -> None:
+    model, graphs = served_model(load_checkpoint(checkpoint(kind))), traced(kind)
     limits = activation_limits(graphs, model)
     for name, graph in graphs.items():
         assert limits[name].keys() == {node.name for node in weighted_products(graph.graph)}
@@ -99,10 +100,11 @@ def test_every_product_is_calibrated_the_same_way_each_time(checkpoint: MakeChec
 
 
 @pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "max_classifier"])
-def test_matrices_are_computed_with_the_scales_of_the_other_graphs(checkpoint: MakeCheckpoint, kind: Kind) -> None:
+def test_matrices_are_computed_with_the_scales_of_the_other_graphs(
+    checkpoint: MakeCheckpoint, traced: Trace, kind: Kind
+) -> None:
     """So that they are of the very model that translates or classifies."""
-    model = load_checkpoint(checkpoint(kind)).model
-    found = activation_limits(trace_all(model), model)
+    found = activation_limits(traced(kind), served_model(load_checkpoint(checkpoint(kind))))
     of_attention = found.pop("attention.onnx")
     shared = [
         (limit, of_attention[name])

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import onnx_ir as ir
 import torch
 from torch import nn
 
@@ -45,6 +46,7 @@ MAX_SOURCE_TOKENS = 60
 
 MakeCheckpoint = Callable[[Kind], Path]
 MakeArtifact = Callable[[Kind, Precision], Path]
+Trace = Callable[[Kind], dict[str, ir.Model]]
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:
