@@ -60,10 +60,7 @@ class Pool(Generic[Output]):
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first engine that failed; the others drop their parts.
         """
-        if len(sequences) > self._max_sequences:
-            raise NotAcceptable(
-                f"the request is {len(sequences)} sentences or windows of a text, the limit is {self._max_sequences}"
-            )
+        self.refuse_beyond_limit(len(sequences))
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
             raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
@@ -81,6 +78,18 @@ class Pool(Generic[Output]):
             encode_s=max((answer.encode_s for answer in answers), default=0.0),
             decode_s=max((answer.decode_s for answer in answers), default=0.0),
         )
+
+    def refuse_beyond_limit(self, n_sequences: int) -> None:
+        """For those that may have too many before they have them all.
+
+        Raises:
+            NotAcceptable: they are more than one request may have.
+        """
+        if n_sequences > self._max_sequences:
+            raise NotAcceptable(
+                f"the request has at least {n_sequences} sentences or windows of a text, "
+                f"the limit is {self._max_sequences}"
+            )
 
     async def _answers(self, sequences: list[Sequence[Output]], deadline: float) -> list[Answer[Output]]:
         accepted = False

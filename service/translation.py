@@ -70,13 +70,17 @@ class Translator:
         options = self._options(request)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
+        n_pieces = 0
+
+        def manuscript(text: str) -> Manuscript:
+            nonlocal n_pieces
+            written = self._manuscript(text, request, options, direction)
+            n_pieces += len(written.pieces)
+            self.pool.refuse_beyond_limit(n_pieces)  # before the other texts are read
+            return written
+
         with timing.tokenizing():
-            manuscripts = await beside_each(
-                request.text,
-                lambda text: self._manuscript(text, request, options, direction),
-                n_characters,
-                timeout_s,
-            )
+            manuscripts = await beside_each(request.text, manuscript, n_characters, timeout_s)
         pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
         if request.alignment:
             n_tokens = sum(len(piece.sequence.source_ids) for piece in pieces)

@@ -12,6 +12,9 @@ SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f"}
 DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ","}
 _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]"}
 
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"
+
 
 def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
     """Numbers in groups, or of so many digits at least before their decimal sign."""
@@ -19,6 +22,7 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
     return re.compile(
         rf"""
         (?<![\w.,:/])(?<!\d[ \u00a0])(?<!(?<!\d)-)  # the second of a range may have "-" before it
+        (?!{_IPV4})
         (?: (?P<groups>[1-9]\d{{0,2}}(?:{_READ[language]}\d{{3}})+)(?:{sign}(?P<decimals>\d+))?
           | (?P<digits>\d{{{fewest_digits},}}){sign}(?P<more>\d+) )
         (?![\w/]|-(?!\d)|[.,:\u00a0 ]\d)""",

@@ -257,7 +257,9 @@ def test_a_pool_is_warm_when_all_its_engines_are() -> None:
 async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
     engines = [harness.engine for harness in bench.harnesses]
     pool = Pool(engines, RequestMetrics(bench.metrics, "fake"), max_sequences=3)
-    with pytest.raises(NotAcceptable, match="the request is 4 sentences or windows of a text, the limit is 3"):
+    with pytest.raises(
+        NotAcceptable, match="the request has at least 4 sentences or windows of a text, the limit is 3"
+    ):
         await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
     assert bench.idle
     assert len((await pool.run(sequences(1, 1, 1), pool.clock() + 60)).outputs) == 3

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+import service.translation
+from service.sentences import sentence_spans
 from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
@@ -136,6 +138,20 @@ async def test_too_much_is_refused_with_both_sizes(serve: Serve) -> None:
         text = problem(await client.post("/translate", json={"text": ["a", "b" * 21]}), 413)
     assert body["detail"] == "the body announces 211 bytes, the limit is 100"
     assert text["detail"] == "a text has 21 characters, the limit is 20"
+
+
+async def test_too_many_sentences_are_refused_before_the_last_text_is_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    monkeypatch.setattr(
+        service.translation, "sentence_spans", lambda *given: read.append(given) or sentence_spans(*given)
+    )
+    async with serve(max_sequences=3) as client:
+        texts = ["a dog.\na dog.", "a dog.\na dog.", "a dog."]
+        detail = problem(await client.post("/translate", json={"text": texts}), 422)["detail"]
+    assert detail == "the request has at least 4 sentences or windows of a text, the limit is 3"
+    assert len(read) == 2
 
 
 async def test_evidence_and_alignment_of_too_many_tokens_are_refused(serve: Serve) -> None:
