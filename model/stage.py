@@ -42,6 +42,7 @@ from model.translator import TranslationModel
 VALIDATION_TOKENS = 4096
 STEPS = "steps"
 BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")
+"""What `torch.cpu.get_capabilities` calls them."""
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +73,12 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
         every_n_train_steps=every,
         enable_version_counter=False,
     )
+    precision = usable_precision(stage.training.precision)
+    if precision != stage.training.precision:
+        log.warning("this CPU has no bf16 products: training in float32")
     trainer = lightning.Trainer(
         max_steps=stage.training.max_steps,
-        precision=usable_precision(stage.training.precision),
+        precision=precision,
         val_check_interval=every,
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
@@ -91,12 +95,9 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
 
 def usable_precision(wished: Precision) -> Precision:
     """float32 in place of bf16 on a CPU without bf16 products: PyTorch emulates them there, 40 times as slowly."""
-    if wished == "bf16-mixed" and not torch.accelerator.is_available():
-        capabilities = torch.cpu.get_capabilities()
-        if not any(capabilities.get(name) for name in BF16_PRODUCTS):
-            log.warning("this CPU has no bf16 products: training in float32")
-            return "32-true"
-    return wished
+    capabilities = torch.cpu.get_capabilities()
+    usable = torch.accelerator.is_available() or any(capabilities.get(name) for name in BF16_PRODUCTS)
+    return wished if usable else "32-true"
 
 
 def last_checkpoint(run_dir: Path) -> Path:

@@ -18,20 +18,20 @@ torch.set_num_threads(1)  # tensors this small only lose by sharing
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory that all processes of this run have, and no other run."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
-def checkpoint(shared: Path) -> MakeCheckpoint:
+def checkpoint(shared_directory: Path) -> MakeCheckpoint:
     """The checkpoint directory of a kind of model."""
 
     @cache
     def make(kind: Kind) -> Path:
-        directory = shared / "checkpoints" / kind
-        with FileLock(shared / f"{kind}.lock"):
+        directory = shared_directory / "checkpoints" / kind
+        with FileLock(shared_directory / f"{kind}.lock"):
             if not directory.is_dir():
                 write_checkpoint(directory, kind)
         return directory
@@ -40,13 +40,13 @@ def checkpoint(shared: Path) -> MakeCheckpoint:
 
 
 @pytest.fixture(scope="session")
-def artifact(checkpoint: MakeCheckpoint, shared: Path) -> MakeArtifact:
+def artifact(checkpoint: MakeCheckpoint, shared_directory: Path) -> MakeArtifact:
     """The artifact directory of a kind of model at a precision."""
 
     @cache
     def make(kind: Kind, precision: Precision) -> Path:
-        directory = shared / "artifacts" / f"{kind}-{precision}"
-        with FileLock(shared / f"{directory.name}.lock"):
+        directory = shared_directory / "artifacts" / f"{kind}-{precision}"
+        with FileLock(shared_directory / f"{directory.name}.lock"):
             if not directory.is_dir():
                 export(checkpoint(kind), directory, precision)
         return directory

@@ -71,12 +71,19 @@ def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("capability", "used"), [("avx512_bf16", "bf16-mixed"), ("avx2", "32-true")])
 def test_bf16_is_for_processors_that_have_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capability: str, used: str
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capability: str,
+    used: str,
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {capability: True})
-    assert usable_precision("bf16-mixed") == used
-    assert ("no bf16 products" in caplog.text) == (used == "32-true")
+    config = translation_config(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
+    train(config, data, tmp_path / "run", tmp_path / "out")
+    assert load_training(tmp_path / "out")["precision"] == used
+    assert caplog.text.count("no bf16 products") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
 
 
