@@ -1,12 +1,14 @@
 """The optimizers: AdamW alone, or Muon for the weight matrices with AdamW for the rest."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 
 from model.config import TrainingConfig
+from model.precision import WithoutBf16, has_bf16_products
 
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
@@ -27,13 +29,21 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.O
     )
     if not matrices:
         return adamw
-    muon = torch.optim.Muon(
+    muon = Muon(
         matrices,
         lr=training.muon_learning_rate,
         weight_decay=training.weight_decay,
         adjust_lr_fn="match_rms_adamw",
     )
     return ChainedOptimizer([adamw, muon])
+
+
+class Muon(torch.optim.Muon):
+    """PyTorch's, which makes an update orthogonal in bf16, or in float32 where there are no bf16 products."""
+
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        with nullcontext() if has_bf16_products() else WithoutBf16():
+            return super().step(closure)  # type: ignore[no-any-return, no-untyped-call]
 
 
 class ChainedOptimizer(torch.optim.Optimizer):

@@ -15,7 +15,7 @@ from model.word_pairs import word_pairs
 VARIANTS = 4
 """Rows that `other_names` makes of one, each with names of its own."""
 
-NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
+NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
 MOST_JOINED = 4
@@ -26,6 +26,16 @@ ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw",
           "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
 CODAS = ("", "", "", "n", "s", "r", "l", "k", "m", "t", "ck", "ng", "ski", "ński", "sson", "ström", "rd", "tz", "va",
          "dez", "ić", "ão")  # fmt: skip
+CYRILLIC_VOWELS = "аеиоуяэ"
+CYRILLIC_ONSETS = (*"бвгджзклмнпрстфхцчш", "бр", "вл", "гр", "др", "кр", "св", "ск", "ст", "тр", "хр", "щ")
+CYRILLIC_CODAS = ("ан", "ев", "ек", "ил", "ин", "ов", "овский", "он", "ор", "ус", "ян")
+CYRILLIC_CODAS_OF_WOMEN = ("а", "а", "ева", "ина", "ия", "ова", "овская")
+"""For the verbs and adjectives of a row agree with the name in gender."""
+
+LATIN_LETTERS = str.maketrans(
+    dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
+    | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
+)
 
 
 def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
@@ -53,22 +63,43 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     for row in rows:
         new = row
         for pattern, invent in ((NAME, _name), (NUMBER, _number)):
-            # Not sets, whose order is another in every process: a resumed run draws again what the killed one drew.
-            in_both = [word for word in dict.fromkeys(pattern.findall(row.left)) if word in pattern.findall(row.right)]
-            for word in in_both:
-                word_itself = re.compile(rf"(?<!\w){word}(?!\w)")
-                invented = invent(word, random)
-                new = Row(word_itself.sub(invented, new.left), word_itself.sub(invented, new.right))
+            there = {romanized(word): word for word in reversed(pattern.findall(row.right))}
+            # Not a set, whose order is another in every process: a resumed run draws again what the killed one drew.
+            for word in dict.fromkeys(pattern.findall(row.left)):
+                if other := there.get(romanized(word)):
+                    invented = invent(other if word.isascii() else word, random)
+                    new = Row(_exchanged(new.left, word, invented), _exchanged(new.right, other, invented))
         if new != row:
             yield new
 
 
+def romanized(word: str) -> str:
+    """A Russian name as English mostly writes it: Дмитрий is Dmitry, Щукин Shchukin. Others are as they were."""
+    small = re.sub("ий$", "й", word.lower()).translate(LATIN_LETTERS)
+    return small.capitalize() if word[:1].isupper() else small
+
+
+def _exchanged(text: str, word: str, invented: str) -> str:
+    """The text with the invented word, in the script of the word whose place it takes."""
+    return re.sub(rf"(?<!\w){word}(?!\w)", romanized(invented) if word.isascii() else invented, text)
+
+
 def _name(like: str, random: np.random.Generator) -> str:
     """A word that no corpus has, with a vowel first where `like` has one, because French elides before it (d'Alice)."""
+    if not like.isascii():
+        return _russian_name(like, random)
     syllables = [f"{random.choice(ONSETS)}{random.choice(VOWELS)}" for _ in range(random.integers(1, 4))]
     if like[0] in "AEIOUYH":
         syllables.insert(0, str(random.choice(VOWELS[:5])))
     return "".join([*syllables, str(random.choice(CODAS))]).capitalize()
+
+
+def _russian_name(like: str, random: np.random.Generator) -> str:
+    syllables = [
+        f"{random.choice(CYRILLIC_ONSETS)}{random.choice(list(CYRILLIC_VOWELS))}" for _ in range(random.integers(1, 3))
+    ]
+    codas = CYRILLIC_CODAS_OF_WOMEN if like[-1] in "ая" else CYRILLIC_CODAS
+    return "".join([*syllables, str(random.choice(CYRILLIC_ONSETS)), str(random.choice(codas))]).capitalize()
 
 
 def _number(like: str, random: np.random.Generator) -> str:

@@ -28,12 +28,13 @@ from model.batching import (
     batches_by_length,
 )
 from model.checkpoint import Model, average_weights
-from model.config import Precision, TrainingConfig
+from model.config import TrainingConfig
 from model.examples import TrainingData
 from model.language_model import LanguageModel
 from model.loss import linear_cross_entropy
 from model.ngrams import NGramClassifier
 from model.optimizer import build_optimizer
+from model.precision import usable_precision
 from model.schedule import learning_rate_factor
 from model.tokenizer import PAD_ID
 from model.transformer import TransformerClassifier
@@ -41,8 +42,6 @@ from model.translator import TranslationModel
 
 VALIDATION_TOKENS = 4096
 STEPS = "steps"
-BF16_PRODUCTS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")
-"""What `torch.cpu.get_capabilities` calls them."""
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +90,6 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
     trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
     last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-stage.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
-
-
-def usable_precision(wished: Precision) -> Precision:
-    """float32 in place of bf16 on a CPU without bf16 products: PyTorch emulates them there, 40 times as slowly."""
-    capabilities = torch.cpu.get_capabilities()
-    usable = torch.accelerator.is_available() or any(capabilities.get(name) for name in BF16_PRODUCTS)
-    return wished if usable else "32-true"
 
 
 def last_checkpoint(run_dir: Path) -> Path:

@@ -43,7 +43,8 @@ from model.config import (
 )
 from model.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.ngrams import NGramClassifier, NGramLogits
-from model.stage import Stage, last_checkpoint, optimize, usable_precision
+from model.precision import usable_precision
+from model.stage import Stage, last_checkpoint, optimize
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 

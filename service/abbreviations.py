@@ -20,13 +20,21 @@ _BEGIN_GERMAN_SENTENCES = (
     "|Kommst|Kommt|Man|Mein|Meine|Mit|Morgen|Nach|Nicht|Nun|Nur|Ob|Oder|Sein|Seine|Seit|Sie|Sind|So|Sonst|Und|Unser"
     "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
 )
+_RUSSIAN_BEFORE_NUMBERS = "гл|кв|корп|ок|пп?|прибл|разд|рис|см|ст|стр|табл|тел|ч"
+_RUSSIAN_BEFORE_NAMES = "акад|гр|доц|им|наб|пер|пл|просп|проф|св|тов|ул"
+_RUSSIAN = "долл|др|куб|кв|коп|млн|млрд|напр|н\\. ?э|руб|см|т\\. ?[декп]|тыс"
 
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
     "de": rf"\b(?i:{_BEFORE_GERMAN_ORDINALS})\s+\d{{1,3}}\.\s+{_JOINT}(?!(?:{_BEGIN_GERMAN_SENTENCES})\b)",
     "fr": (
-        rf"(?:^|[\s(«'’])(?:(?:{_FRENCH_TITLES}|{_FRENCH})\.\s+{_JOINT}|(?i:{_FRENCH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d))"  # noqa: RUF001
+        rf"(?:^|[\s(«'’])(?:(?:{_FRENCH_TITLES}|{_FRENCH})\.\s+{_JOINT}|(?i:{_FRENCH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d))"
         rf"|[A-Za-zÀ-ÿ]\.{_JOINT}-|(?:-C|-à-d)\.\s+{_JOINT}(?=[a-zà-ÿ])"
+    ),
+    "ru": (
+        rf"\b(?i:{_RUSSIAN_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)|\b(?i:{_RUSSIAN_BEFORE_NAMES})\.\s+{_JOINT}(?=[А-ЯЁ])"
+        rf"|\b(?i:{_RUSSIAN})\.\s+{_JOINT}(?=[а-яё(])"
+        rf"|[!?…]\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
     ),
 }
 INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}

@@ -12,7 +12,7 @@ from service.markup.edits import edited
 from service.sentences import Span
 
 _WORD = re.compile(r"[^\W\d_]+")
-_EMPHASIS = re.compile(r"\b[A-ZÀ-ÖØ-Þ]{2,}(?: [A-ZÀ-ÖØ-Þ]{2,})*\b")
+_EMPHASIS = re.compile(r"\b[A-ZÀ-ÖØ-ÞА-ЯЁ]{2,}(?: [A-ZÀ-ÖØ-ÞА-ЯЁ]{2,})*\b")
 _CAPITAL_ALWAYS = {"en": re.compile(r"\bi\b")}
 """Words that a language writes with a capital wherever they stand."""
 _ACRONYMS = re.compile(
@@ -35,7 +35,7 @@ _NEVER_IN_NAMES = re.compile(
 """Words that tell a short title, "Contact Us", from a name of usual words, "Salt Lake City"."""
 _SHORT_TITLE = 3
 """Words with a capital."""
-_TITLE_WORD = re.compile(r"([^\W\d_]+?)(?:n['’]t|['’][^\W\d_]+)?(?![^\W\d_])")  # noqa: RUF001
+_TITLE_WORD = re.compile(r"([^\W\d_]+?)(?:n['’]t|['’][^\W\d_]+)?(?![^\W\d_])")
 _LONGEST = 40
 """Letters of a word that is looked up: what others are split into is not remembered."""
 

@@ -20,7 +20,8 @@ from model.config import Config
 from model.examples import TrainingData
 from model.language_model import LanguageModel
 from model.optimizer import build_optimizer
-from model.stage import Stage, TrainingModule, usable_precision
+from model.precision import usable_precision
+from model.stage import Stage, TrainingModule
 from model.transformer import padding_mask
 from model.translator import TranslationModel
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from service.markup.edits import edited
 from service.sentences import Span
 
-SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f"}
-"""As written; a reader of French also meets other spaces. All are one character, so that places in a text hold."""
-DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ","}
-_READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]"}
+SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f", "ru": "\u00a0"}
+"""As written; who reads French or Russian also meets other spaces. All are one character: places in a text hold."""
+DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ",", "ru": ","}
+_READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]"}
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"
@@ -33,8 +33,8 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
 _NUMBER = {language: _numbers(language, 4) for language in _READ}
 _AMOUNT = {language: _numbers(language, 1) for language in _READ}
 """Beside the sign of a currency, where the decimal sign can be nothing else."""
-_CURRENCY = re.compile("[€£¥₹]")
-_FIGURES = re.compile(r"[\d.,€£¥₹\u00a0\u202f –-]+")  # noqa: RUF001
+_CURRENCY = re.compile("[€£¥₹₽]")
+_FIGURES = re.compile(r"[\d.,€£¥₹₽\u00a0\u202f –-]+")  # noqa: RUF001
 
 
 def grouped_numbers(text: str, language: str) -> list[Span]:

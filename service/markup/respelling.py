@@ -15,6 +15,8 @@ _INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u206
 _ACCENT = r"[\u0300-\u036f]"
 _LIGATURE = r"[\ufb00-\ufb04]"
 _PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "}  # noqa: RUF001
+_STRESS = re.compile(r"(?<=[а-яё])[\u0300\u0301]", re.IGNORECASE)  # noqa: RUF001
+"""Put over Russian vowels for learners; no letter has it."""
 _HARDLY_SEEN = re.compile(
     rf"{_LIGATURE}"
     rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
@@ -32,7 +34,7 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
         if visible in _PUNCTUATION:
             usual = _PUNCTUATION[visible]
         else:
-            usual = normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible)
+            usual = _STRESS.sub("", normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible))
         if usual != match.group():
             yield Span(*match.span()), usual
 

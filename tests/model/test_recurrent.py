@@ -7,9 +7,9 @@ import torch
 
 from model.additive_attention import AdditiveAttention, additive_scores
 from model.config import RecurrentConfig
+from model.precision import usable_precision
 from model.recurrent import RecurrentTranslator
 from model.search import beam_search, greedy_search, greedy_search_uncached
-from model.stage import usable_precision
 from model.tokenizer import EOS_ID
 from model.transformer import padding_mask
 from tests.model.tiny_configs import RECURRENT

@@ -1,3 +1,5 @@
+# ruff: noqa: RUF001  Russian letters
+
 import re
 
 import numpy as np
@@ -5,7 +7,7 @@ import pytest
 
 from model.config import Rewrite
 from model.data import Row
-from model.rewriting import VARIANTS, rewritten
+from model.rewriting import VARIANTS, rewritten, romanized
 
 ROWS = [
     Row("Tom met Alice in 1987.", "Tom a rencontré Alice en 1987."),
@@ -39,6 +41,24 @@ def test_names_are_drawn_in_the_order_of_the_text(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("model.rewriting._name", lambda like, random: drawn.append(like) or like)
     rewrite([Row(" ".join(names), " ".join(reversed(names)))], "other_names")
     assert drawn == names * VARIANTS
+
+
+def test_a_russian_name_is_written_in_the_letters_of_each_side() -> None:
+    rows = rewrite([Row("Ирина и Дмитрий ждут Мэри.", "Irina and Dmitry wait for Mary.")], "other_names")
+    assert len(set(rows)) == VARIANTS
+    for row in rows:
+        russian = re.fullmatch(r"([А-ЯЁ][а-яё]+[ая]) и ([А-ЯЁ][а-яё]+[^ая]) ждут Мэри\.", row.left)
+        assert russian, "each with the ending of its gender"
+        assert row.right == f"{romanized(russian[1])} and {romanized(russian[2])} wait for Mary."
+    assert rewrite([Row("Irina waits.", "Ирина ждёт.")], "other_names")[0].left.isascii()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("Щукин", "Shchukin"), ("Маяковский", "Mayakovsky"), ("Юлия", "Yuliya"), ("Горький", "Gorky"), ("Tom", "Tom")],
+)
+def test_russian_names_are_romanized(name: str, expected: str) -> None:
+    assert romanized(name) == expected
 
 
 def test_a_name_inside_a_word_stays() -> None:

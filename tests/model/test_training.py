@@ -23,8 +23,8 @@ from model.data import DataError
 from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.ngrams import NGramLogits
+from model.precision import usable_precision
 from model.schedule import learning_rate_factor
-from model.stage import usable_precision
 from model.training import sure_labels, train
 from model.transformer import Transformer, TransformerClassifier
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured

@@ -50,6 +50,14 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ("de", "Wir gehen am 5. Kommst du mit?", ["Wir gehen am 5.", "Kommst du mit?"]),
         ("fr", "J'aime l'art. Il mesure 5 m. Oui.", ["J'aime l'art.", "Il mesure 5 m.", "Oui."]),
         ("fr", "C'est beau, c.-à-d. grand.", ["C'est beau, c.-à-d. grand."]),
+        ("ru", "См. рис. 3 на стр. 15. Там 5 млн. человек.", ["См. рис. 3 на стр. 15.", "Там 5 млн. человек."]),
+        (
+            "ru",
+            "Это театр им. Горького. Около 300 г. до н. э. там жили.",
+            ["Это театр им. Горького.", "Около 300 г. до н. э. там жили."],
+        ),
+        ("ru", "Ножи и т. д. лежат там. Иди.", ["Ножи и т. д. лежат там.", "Иди."]),
+        ("ru", "— Привет! — сказал он. — Как дела?", ["Привет! — сказал он.", "— Как дела?"]),
         ("en", "See vol. 3 of it. It is approx. 5 km.", ["See vol. 3 of it.", "It is approx. 5 km."]),
     ],
 )

@@ -1,0 +1,44 @@
+"""Muon, in bf16 and in float32."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model import optimizer as module
+from model.config import TrainingConfig
+from model.optimizer import build_optimizer
+
+RATE, SHAPE = 0.1, (24, 40)
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the iteration of Jordan et al. (2024), https://kellerjordan.github.io/posts/muon/."""
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """Five Newton-Schulz iterations in float64."""
+    a, b, c = COEFFICIENTS
+    x = matrix.double() / matrix.double().norm()
+    for _ in range(5):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x
+
+
+@pytest.mark.parametrize(("has_bf16", "least", "most"), [(False, 0.0, 1e-5), (True, 1e-4, 5e-2)])
+def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, least: float, most: float
+) -> None:
+    monkeypatch.setattr(module, "has_bf16_products", lambda: has_bf16)
+    matrix = nn.Linear(SHAPE[1], SHAPE[0], bias=False)
+    before = matrix.weight.detach().clone()
+    muon = {"optimizer": "muon", "muon_learning_rate": RATE, "weight_decay": 0.0}
+    training = TrainingConfig(
+        batch_tokens=1, max_steps=1, learning_rate=RATE, warmup_steps=1, decay_steps=1, checkpoint_every_steps=1, **muon
+    )
+    optimizer = build_optimizer(matrix, training)
+    gradient = torch.randn(SHAPE, generator=torch.Generator().manual_seed(1))
+    matrix.weight.grad = gradient.clone()
+    optimizer.step()
+    update = (before - matrix.weight.detach()) / (RATE * 0.2 * max(SHAPE) ** 0.5)
+    error = (update - orthogonal(gradient)).abs().max().item()
+    assert least <= error <= most
+    assert torch.equal(matrix.weight.grad, gradient), "it is not changed"
