@@ -32,6 +32,9 @@ CYRILLIC_CODAS = ("ан", "ев", "ек", "ил", "ин", "ов", "овский"
 CYRILLIC_CODAS_OF_WOMEN = ("а", "а", "ева", "ина", "ия", "ова", "овская")
 """For the verbs and adjectives of a row agree with the name in gender."""
 
+LATIN_SHARE = 0.25
+"""Of the names that are written in Latin letters in Russian too, as those of products are."""
+
 LATIN_LETTERS = str.maketrans(
     dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
     | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
@@ -68,6 +71,8 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
             for word in dict.fromkeys(pattern.findall(row.left)):
                 if other := there.get(romanized(word)):
                     invented = invent(other if word.isascii() else word, random)
+                    if word != other and random.random() < LATIN_SHARE:
+                        invented = romanized(invented)
                     new = Row(_exchanged(new.left, word, invented), _exchanged(new.right, other, invented))
         if new != row:
             yield new

@@ -43,7 +43,8 @@ def test_names_are_drawn_in_the_order_of_the_text(monkeypatch: pytest.MonkeyPatc
     assert drawn == names * VARIANTS
 
 
-def test_a_russian_name_is_written_in_the_letters_of_each_side() -> None:
+def test_a_russian_name_is_written_in_the_letters_of_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("model.rewriting.LATIN_SHARE", 0.0)
     rows = rewrite([Row("Ирина и Дмитрий ждут Мэри.", "Irina and Dmitry wait for Mary.")], "other_names")
     assert len(set(rows)) == VARIANTS
     for row in rows:
@@ -51,6 +52,9 @@ def test_a_russian_name_is_written_in_the_letters_of_each_side() -> None:
         assert russian, "each with the ending of its gender"
         assert row.right == f"{romanized(russian[1])} and {romanized(russian[2])} wait for Mary."
     assert rewrite([Row("Irina waits.", "Ирина ждёт.")], "other_names")[0].left.isascii()
+    monkeypatch.setattr("model.rewriting.LATIN_SHARE", 1.0)
+    for row in rewrite([Row("Ирина ждёт.", "Irina waits.")], "other_names"):
+        assert row.left.removesuffix(" ждёт.") == row.right.removesuffix(" waits.")
 
 
 @pytest.mark.parametrize(
