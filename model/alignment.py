@@ -34,7 +34,7 @@ BATCH_TOKENS = 2048
 CORPUS_ROWS = 60_000
 """The aligner reads so many pairs of each training corpus at most."""
 COMPARED = "translation/test/multi30k-val"
-"""Pairs on which heads are compared: captions that nothing was trained on, and no score is of."""
+"""Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,9 @@ def compare_heads(checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int) -
 
 
 def compared_source(config: Config) -> DataSource:
-    """The file of the language pair that the first training file has, in the same direction."""
+    """The one that is configured, or captions of the language pair that the first training file has, its way round."""
+    if config.data.aligned is not None:
+        return config.data.aligned
     first = config.data.train[0]
     suffix = Path(first.file).name.split(".", 1)[1]
     return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, licence=first.licence)

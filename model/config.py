@@ -185,6 +185,9 @@ class DataConfig(Strict):
     validation_fraction: float = Field(default=0.0, ge=0, lt=0.5)
     """Share of the training rows held out for validation where no validation file is given."""
     test: tuple[DataSource, ...] = ()
+    aligned: DataSource | None = None
+    """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
+    they are the captions of `model.alignment`."""
     max_tokens: PositiveInt
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
 

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from model import __main__, alignment
 from model.alignment import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
 from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
+from model.config import DataSource
 from model.data import Row
 from model.matrices import translation_matrices
 from model.tokenizer import BOS_ID
@@ -107,6 +108,14 @@ def checkpoint(transformer: Transformer, tokenizer: Tokenizer, tmp_path: Path) -
     config = configured(model.config.model_dump(), data=data)
     save_checkpoint(tmp_path / "checkpoint", config, model.state_dict(), tokenizer)
     return tmp_path / "checkpoint"
+
+
+def test_other_pairs_may_be_configured(checkpoint: Path) -> None:
+    config = load_checkpoint(checkpoint).config
+    news = DataSource(file="news.en-fr.tsv", licence="none")
+    data = config.data.model_copy(update={"aligned": news})
+    assert alignment.compared_source(config.model_copy(update={"data": data})) == news
+    assert alignment.compared_source(config).file == "translation/test/multi30k-val.fr-en.tsv"
 
 
 def test_a_choice_is_written_with_its_grounds_and_is_read_again(
