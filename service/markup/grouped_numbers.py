@@ -12,6 +12,9 @@ SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f", "ru": "\u00a0"}
 DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ",", "ru": ","}
 _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]"}
 
+_UNIT = "[kcm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
+"""What may stand after a number without a space."""
+
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"
 
@@ -25,6 +28,7 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
         (?!{_IPV4})
         (?: (?P<groups>[1-9]\d{{0,2}}(?:{_READ[language]}\d{{3}})+)(?:{sign}(?P<decimals>\d+))?
           | (?P<digits>\d{{{fewest_digits},}}){sign}(?P<more>\d+) )
+        (?P<unit>{_UNIT})?
         (?![\w/]|-(?!\d)|[.,:\u00a0 ]\d)""",
         re.VERBOSE,
     )
@@ -34,7 +38,7 @@ _NUMBER = {language: _numbers(language, 4) for language in _READ}
 _AMOUNT = {language: _numbers(language, 1) for language in _READ}
 """Beside the sign of a currency, where the decimal sign can be nothing else."""
 _CURRENCY = re.compile("[€£¥₹₽]")
-_FIGURES = re.compile(r"[\d.,€£¥₹₽\u00a0\u202f –-]+")  # noqa: RUF001
+_FIGURES = re.compile(rf"[\d.,€£¥₹₽\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
 
 
 def grouped_numbers(text: str, language: str) -> list[Span]:
@@ -48,10 +52,11 @@ def regrouped(text: str, copies: Iterable[tuple[Span, Span]], original: str, sou
         return text
 
     def in_target_language(number: re.Match[str]) -> str:
+        unit = number["unit"] or ""
         if number["groups"] is None:
-            return f"{number['digits']}{DECIMAL_SIGNS[target]}{number['more']}"
+            return f"{number['digits']}{DECIMAL_SIGNS[target]}{number['more']}{unit}"
         decimals = "" if number["decimals"] is None else DECIMAL_SIGNS[target] + number["decimals"]
-        return re.sub(r"\D", SEPARATORS[target], number["groups"]) + decimals
+        return re.sub(r"\D", SEPARATORS[target], number["groups"]) + decimals + unit
 
     written = []
     for there, here in copies:

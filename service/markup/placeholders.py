@@ -61,8 +61,8 @@ _PLACEHOLDER = re.compile(
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
     | (?<![\w`])```(?:[^`]|`(?!``))+```(?!`)
     | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+(?P=ticks)(?![\w`])
-    | [€£¥₹][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
-    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?[€£¥₹]  # signs that models have hardly seen
+    | [€£¥₹₽][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
+    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?[€£¥₹₽]  # signs that models have hardly seen
     | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
@@ -71,7 +71,7 @@ _PLACEHOLDER = re.compile(
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
 _NUMBER = re.compile(
-    rf"[€£¥₹]|.*[€£¥₹]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"[€£¥₹₽]|.*[€£¥₹₽]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
