@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from export.graphs import linear, memory_projection, scaled_input, scaled_query, stacked
+from export.onnx_attention import merge_heads, product, split_heads
 from model.attention import MultiHeadAttention, one_hot_of_highest
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
@@ -135,14 +136,15 @@ def attend(
         key_and_value: each (B, S, E); without a value no matrix depends on the sublayer, and it says nothing of use.
         mask: broadcastable to (B, H, T, S).
     """
-    key, *value = [attention.split_heads(x) for x in key_and_value]
-    scores = (attention.split_heads(query) @ key.transpose(-2, -1)).float()  # (B, H, T, S)
+    H = attention.n_heads
+    key, *value = key_and_value
+    scores = product(split_heads(query, H), split_heads(key, H, transposed=True)).float()  # (B, H, T, S)
     scores = scores.masked_fill(~mask, float("-inf"))
     weights = one_hot_of_highest(scores).float() if attention.hard else scores.softmax(dim=-1)
     matrices.append(weights)
     if not value:
         return query
-    output: Tensor = attention.output(attention.merge_heads(weights.to(query.dtype) @ value[0]))
+    output: Tensor = attention.output(merge_heads(product(weights.to(query.dtype), split_heads(value[0], H))))
     return output
 
 

@@ -128,3 +128,37 @@ def flatten_rows(x: Tensor) -> Tensor:
     return torch.onnx.ops.symbolic(
         "Reshape", (x, torch.tensor([0, -1])), dtype=x.dtype, shape=(R, k * n), version=OPSET
     )
+
+
+def split_heads(x: Tensor, n_heads: int, transposed: bool = False) -> Tensor:
+    """x (B, T, E) as (B, H, T, D), or transposed as (B, H, D, T).
+
+    This and the next two are nodes of their own because PyTorch is slow to trace views of three unknown sizes.
+    """
+    B, T, E = x.shape
+    D = E // n_heads
+    heads = torch.onnx.ops.symbolic(
+        "Reshape", (x, torch.tensor([0, 0, n_heads, D])), dtype=x.dtype, shape=(B, T, n_heads, D), version=OPSET
+    )
+    order, shape = ([0, 2, 3, 1], (B, n_heads, D, T)) if transposed else ([0, 2, 1, 3], (B, n_heads, T, D))
+    return torch.onnx.ops.symbolic(
+        "Transpose", (heads,), attrs={"perm": order}, dtype=x.dtype, shape=shape, version=OPSET
+    )
+
+
+def merge_heads(heads: Tensor) -> Tensor:
+    """heads (B, H, T, D) as (B, T, E)."""
+    B, H, T, D = heads.shape
+    side_by_side = torch.onnx.ops.symbolic(
+        "Transpose", (heads,), attrs={"perm": [0, 2, 1, 3]}, dtype=heads.dtype, shape=(B, T, H, D), version=OPSET
+    )
+    return torch.onnx.ops.symbolic(
+        "Reshape", (side_by_side, torch.tensor([0, 0, H * D])), dtype=heads.dtype, shape=(B, T, H * D), version=OPSET
+    )
+
+
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """left (B, H, T, D) times right (B, H, D, S): (B, H, T, S)."""
+    return torch.onnx.ops.symbolic(
+        "MatMul", (left, right), dtype=left.dtype, shape=(*left.shape[:-1], right.shape[-1]), version=OPSET
+    )
