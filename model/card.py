@@ -211,10 +211,11 @@ def _limits(config: Config) -> str:
             "has. It is for study."
         )
     else:
+        address = "" if config.model.target == "en" else " and forms of address (tu or vous, du or Sie)"
         text = (
             "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
             "translation may still say something else. It does not know what was said in the sentence before, so "
-            "pronouns and forms of address (tu or vous, du or Sie) may change between sentences. Input in another "
+            f"pronouns{address} may change between sentences. Input in another "
             f"language than `{config.model.source}` gives nonsense. Do not use it where a wrong translation does harm."
         )
     return f"## Limits\n\n{text}"

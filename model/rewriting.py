@@ -66,10 +66,12 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     for row in rows:
         new = row
         for pattern, invent in ((NAME, _name), (NUMBER, _number)):
-            there = {romanized(word): word for word in reversed(pattern.findall(row.right))}
-            # Not a set, whose order is another in every process: a resumed run draws again what the killed one drew.
-            for word in dict.fromkeys(pattern.findall(row.left)):
-                if other := there.get(romanized(word)):
+            # Not sets, whose order is another in every process: a resumed run draws again what the killed one drew.
+            here, there = (dict.fromkeys(pattern.findall(text)) for text in row)
+            romanized_there = {romanized(word): word for word in reversed(there)}
+            for word in here:
+                other = word if word in there else romanized_there.get(romanized(word))
+                if other and (other == word or other not in here):
                     invented = invent(other if word.isascii() else word, random)
                     if word != other and random.random() < LATIN_SHARE:
                         invented = romanized(invented)
@@ -79,7 +81,7 @@ def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
 
 
 def romanized(word: str) -> str:
-    """A Russian name as English mostly writes it: Дмитрий is Dmitry, Щукин Shchukin. Others are as they were."""
+    """A Russian name letter by letter, but for its end: Щукин is Shchukin, Дмитрий Dmitry. Others are as they were."""
     small = re.sub("ий$", "й", word.lower()).translate(LATIN_LETTERS)
     return small.capitalize() if word[:1].isupper() else small
 

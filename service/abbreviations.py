@@ -21,7 +21,9 @@ _BEGIN_GERMAN_SENTENCES = (
     "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
 )
 _RUSSIAN_BEFORE_NUMBERS = "гл|кв|корп|ок|пп?|прибл|разд|рис|см|ст|стр|табл|тел|ч"
-_RUSSIAN_BEFORE_NAMES = "акад|гр|доц|им|наб|пер|пл|просп|проф|св|тов|ул"
+_RUSSIAN_BEFORE_NAMES = "акад|гр|доц|наб|пер|пл|просп|проф|св|тов|ул"
+_NAMED = r"(?:библиотек|завод|институт|музе|парк|площад|стадион|театр|улиц|университет|школ)\w*\s+им\."
+"""In full "имени"; им is also "them"."""
 _RUSSIAN = "долл|др|куб|кв|коп|млн|млрд|напр|н\\. ?э|руб|см|т\\. ?[декп]|тыс"
 
 _INSIDE = {
@@ -34,7 +36,8 @@ _INSIDE = {
     "ru": (
         rf"\b(?i:{_RUSSIAN_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)|\b(?i:{_RUSSIAN_BEFORE_NAMES})\.\s+{_JOINT}(?=[А-ЯЁ])"
         rf"|\b(?i:{_RUSSIAN})\.\s+{_JOINT}(?=[а-яё(])"
-        rf"|[!?…]\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
+        rf"|(?i:{_NAMED})\s+{_JOINT}(?=[А-ЯЁ])|^[А-ЯЁ]\.\s+{_JOINT}(?=[А-ЯЁ])"
+        rf"|[!?…][»”\"]?\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
     ),
 }
 INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}

@@ -17,7 +17,7 @@ _CAPITAL_ALWAYS = {"en": re.compile(r"\bi\b")}
 """Words that a language writes with a capital wherever they stand."""
 _ACRONYMS = re.compile(
     "AIDS|AM|ARM|BAT|CAD|CAM|CAT|CET|DIN|DOS|EST|ETA|FED|GEZ|ICE|IDE|INS|IRA|IT|LED|MIT|PIN|PM|RAM|REM|ROM|SAP|SAT|SEC|SEK"
-    "|SIM|UN|US|WHO"
+    "|SIM|UN|US|WHO|ВОЗ|ОС|ПРО|РАН|СО|ТВ"
 )
 """Which in small letters are words too."""
 _SMALL_IN_TITLES = {

@@ -15,6 +15,7 @@ _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]
 _UNIT = "[kcm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
 """What may stand after a number without a space."""
 
+_RUSSIAN_TELEPHONE = r"[78][ \u00a0]\d{3}[ \u00a0]\d{3}-\d\d-?\d\d(?!\d)"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"
 
@@ -24,11 +25,11 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
     sign = re.escape(DECIMAL_SIGNS[language])
     return re.compile(
         rf"""
-        (?<![\w.,:/])(?<!\d[ \u00a0])(?<!(?<!\d)-)  # the second of a range may have "-" before it
-        (?!{_IPV4})
+        (?<![\w.,:/+])(?<!\d[ \u00a0])(?<!(?<!\d)-)  # the second of a range may have "-" before it
+        (?!{_IPV4})(?!{_RUSSIAN_TELEPHONE})
         (?: (?P<groups>[1-9]\d{{0,2}}(?:{_READ[language]}\d{{3}})+)(?:{sign}(?P<decimals>\d+))?
           | (?P<digits>\d{{{fewest_digits},}}){sign}(?P<more>\d+) )
-        (?P<unit>{_UNIT})?
+        (?:(?P<unit>{_UNIT})(?!-))?
         (?![\w/]|-(?!\d)|[.,:\u00a0 ]\d)""",
         re.VERBOSE,
     )

@@ -41,6 +41,7 @@ _DIGITS = r"""
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
       | 0(?:\d{1,4})?(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
       | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
+      | (?:\+7|8)[ \u00a0]\(?\d{3}\)?[ \u00a0]\d{3}-\d\d-?\d\d
       | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
       | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
       | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,40}\d)[0-9a-f]{12,}          # hashes

@@ -65,6 +65,12 @@ def test_russian_names_are_romanized(name: str, expected: str) -> None:
     assert romanized(name) == expected
 
 
+def test_a_name_in_both_scripts_is_another_where_both_sides_have_it() -> None:
+    for row in rewrite([Row("Борис (Boris) ушёл.", "Boris left.")], "other_names"):
+        name = row.right.removesuffix(" left.")
+        assert row.left == f"Борис ({name}) ушёл."
+
+
 def test_a_name_inside_a_word_stays() -> None:
     (row, *_) = rewrite([Row("Tom and Tommy", "Tom et Tommy")], "other_names")
     first, second = row.left.split(" and ")

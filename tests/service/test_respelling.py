@@ -24,6 +24,7 @@ from service.markup.respelling import respellings
         ("The man—a doctor--is here…", "The man – a doctor – is here..."),
         (normalize("NFD", "été—beau, é´a"), "été – beau, é'a"),
         ("e\u00ad\u0301, a\u200b—b, don\u00ad´t, a-\u200b-b", "é, a – b, don't, a – b"),
+        ("же\u0300лтый", "желтый"),
         ("за\u0301мок, " + normalize("NFD", "ёлка и чай"), "замок, ёлка и чай"),
         ("a — b, 5´, -- x, é", "a — b, 5´, -- x, é"),
     ],
