@@ -15,7 +15,8 @@ _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]
 _UNIT = "[kcm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
 """What may stand after a number without a space."""
 
-_RUSSIAN_TELEPHONE = r"[78][ \u00a0]\d{3}[ \u00a0]\d{3}-\d\d-?\d\d(?!\d)"
+CURRENCIES = "€£¥₹₽"
+RUSSIAN_TELEPHONE = r"(?:\+7|8)[ \u00a0]\(?\d{3}\)?[ \u00a0]\d{3}-\d\d-?\d\d(?!\d)"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"
 
@@ -26,7 +27,7 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
     return re.compile(
         rf"""
         (?<![\w.,:/+])(?<!\d[ \u00a0])(?<!(?<!\d)-)  # the second of a range may have "-" before it
-        (?!{_IPV4})(?!{_RUSSIAN_TELEPHONE})
+        (?!{_IPV4})(?!{RUSSIAN_TELEPHONE})
         (?: (?P<groups>[1-9]\d{{0,2}}(?:{_READ[language]}\d{{3}})+)(?:{sign}(?P<decimals>\d+))?
           | (?P<digits>\d{{{fewest_digits},}}){sign}(?P<more>\d+) )
         (?:(?P<unit>{_UNIT})(?!-))?
@@ -38,8 +39,8 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
 _NUMBER = {language: _numbers(language, 4) for language in _READ}
 _AMOUNT = {language: _numbers(language, 1) for language in _READ}
 """Beside the sign of a currency, where the decimal sign can be nothing else."""
-_CURRENCY = re.compile("[€£¥₹₽]")
-_FIGURES = re.compile(rf"[\d.,€£¥₹₽\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
+_CURRENCY = re.compile(f"[{CURRENCIES}]")
+_FIGURES = re.compile(rf"[\d.,{CURRENCIES}\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
 
 
 def grouped_numbers(text: str, language: str) -> list[Span]:

@@ -11,6 +11,7 @@ from itertools import cycle
 from typing import Literal
 
 from service.markup.edits import Edits, edited
+from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
 from service.markup.respelling import respellings
 from service.markup.words import overlapping
 from service.sentences import Span
@@ -41,7 +42,6 @@ _DIGITS = r"""
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
       | 0(?:\d{1,4})?(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
       | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
-      | (?:\+7|8)[ \u00a0]\(?\d{3}\)?[ \u00a0]\d{3}-\d\d-?\d\d
       | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
       | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
       | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,40}\d)[0-9a-f]{12,}          # hashes
@@ -62,8 +62,9 @@ _PLACEHOLDER = re.compile(
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
     | (?<![\w`])```(?:[^`]|`(?!``))+```(?!`)
     | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+(?P=ticks)(?![\w`])
-    | [€£¥₹₽][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
-    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?[€£¥₹₽]  # signs that models have hardly seen
+    | [{CURRENCIES}][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
+    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?[{CURRENCIES}]  # hardly seen by models
+    | (?<![\w.,:/+-]){RUSSIAN_TELEPHONE}(?![\w/-])
     | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
@@ -72,7 +73,7 @@ _PLACEHOLDER = re.compile(
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
 _NUMBER = re.compile(
-    rf"[€£¥₹₽]|.*[€£¥₹₽]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"[{CURRENCIES}]|.*[{CURRENCIES}]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")

@@ -17,7 +17,7 @@ _LIGATURE = r"[\ufb00-\ufb04]"
 _PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "}  # noqa: RUF001
 _STRESS = re.compile(r"(?<=[а-яё])[\u0300\u0301]", re.IGNORECASE)  # noqa: RUF001
 """Put over Russian vowels for learners."""
-_STRESSED_LETTERS = {ord("ѐ"): "е", ord("Ѐ"): "Е", ord("ѝ"): "и", ord("Ѝ"): "И"}  # noqa: RUF001
+_STRESSED_LETTERS = str.maketrans("ѐЀѝЍ", "еЕиИ")
 """The same, of those that Unicode has as one."""
 _HARDLY_SEEN = re.compile(
     rf"{_LIGATURE}"
@@ -36,9 +36,8 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
         if visible in _PUNCTUATION:
             usual = _PUNCTUATION[visible]
         else:
-            usual = _STRESS.sub(
-                "", normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible).translate(_STRESSED_LETTERS)
-            )
+            composed = normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible)
+            usual = _STRESS.sub("", composed.translate(_STRESSED_LETTERS))
         if usual != match.group():
             yield Span(*match.span()), usual
 

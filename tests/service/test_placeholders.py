@@ -42,6 +42,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ),
         ("Call 01 23 45 67 89 or +49 30 1234567!", ["01 23 45 67 89", "+49 30 1234567"]),
         ("Call +33 1 23 45 67 89 now, +1 2.", ["+33 1 23 45 67 89"]),
+        ("Тел. 8 495 123-45-67, +7 (495) 123-45-67.", ["8 495 123-45-67", "+7 (495) 123-45-67"]),
         (
             "HTTPS://EXAMPLE.COM/A, file:///a/b.txt, ssh://git@host/r.git; See<b",
             ["HTTPS://EXAMPLE.COM/A", "file:///a/b.txt", "ssh://git@host/r.git"],
