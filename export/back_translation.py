@@ -6,7 +6,6 @@ real (Sennrich et al. 2016). Those of its own corpora become pairs of other sour
 one way (Nguyen et al. 2020).
 """
 
-import lzma
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from tokenizers import Tokenizer
 
 from export.decoding import Translator
 from export.manifest import read_manifest
-from model.data import DataError, Row, read_tsv
+from model.data import DataError, Row, read_tsv, write_tsv
 from model.tokenizer import load_tokenizer
 
 MAX_SOURCE_TOKENS = 60
@@ -70,8 +69,6 @@ def back_translate(
         DataError: the artifact does not translate, a corpus is unusable, or no translation is left.
         OSError: a file cannot be read or written.
     """
-    if out.suffix != ".xz":
-        raise DataError(f"{out}: its name must end in .xz, as it is compressed")
     if out.resolve() in {path.resolve() for path in (*corpora, *without)}:
         raise DataError(f"{out}: is one of the corpora")
     manifest = read_manifest(artifact)
@@ -83,22 +80,18 @@ def back_translate(
     pairs = {(letters_of(row.left), letters_of(row.right)) for row in rows}
     known = {letters_of(row.left) for row in rows_of(without, swap)}
     texts = list(unknown_texts((row.left for row in rows), known))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = out.with_name(f"{out.name}.unfinished")
-    n_rows = 0
-    try:
-        with lzma.open(unfinished, "wt", encoding="utf-8") as file:
-            for start in range(0, len(texts), AT_ONCE):
-                for row in translated(translator, tokenizer, texts[start : start + AT_ONCE], least_score):
-                    if (letters_of(row.left), letters_of(row.right)) not in pairs:
-                        file.write(f"{row.left}\t{row.right}\n")
-                        n_rows += 1
-        if n_rows == 0:
+
+    def new_rows() -> Iterator[Row]:
+        none = True
+        for start in range(0, len(texts), AT_ONCE):
+            for row in translated(translator, tokenizer, texts[start : start + AT_ONCE], least_score):
+                if (letters_of(row.left), letters_of(row.right)) not in pairs:
+                    none = False
+                    yield row
+        if none:
             raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept")
-        unfinished.replace(out)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return len(texts), n_rows
+
+    return len(texts), write_tsv(out, new_rows())
 
 
 def rows_of(corpora: Iterable[Path], swap: bool) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Corpora: local TSV files (`.tsv`, `.tsv.xz`), or the same corpora from a hub through the `datasets` library."""
 
 import lzma
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +60,28 @@ def read_tsv(path: Path) -> Iterator[Row]:
         raise DataError(f"{path}: damaged after line {number}: {error}") from error
     if number == 0:
         raise DataError(f"{path}: empty file")
+
+
+def write_tsv(path: Path, rows: Iterable[Row]) -> int:
+    """How many rows were written. A file that is there is replaced, once all of them are.
+
+    Raises:
+        DataError: the name does not end in .xz.
+    """
+    if path.suffix != ".xz":
+        raise DataError(f"{path}: its name must end in .xz, as it is compressed")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    n_rows = 0
+    try:
+        with lzma.open(unfinished, "wt", encoding="utf-8") as file:
+            for row in rows:
+                file.write(f"{row.left}\t{row.right}\n")
+                n_rows += 1
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return n_rows
 
 
 def _parse_line(path: Path, number: int, line: bytes) -> Row:

@@ -1,5 +1,6 @@
 import lzma
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from model.config import DataSource, HubSource
-from model.data import DataError, Row, load_rows, read_tsv
+from model.data import DataError, Row, load_rows, read_tsv, write_tsv
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -123,3 +124,19 @@ def test_the_datasets_library_reads_a_local_corpus_as_it_would_a_hubs(tmp_path: 
     (tmp_path / "train.jsonl").write_text('{"en": "A dog.", "fr": "Un chien."}\n')
     hub = HubSource(path=str(tmp_path), split="train", columns=("en", "fr"))
     assert load_rows(DataSource(file="a.tsv", licence="", hub=hub), None) == [Row("A dog.", "Un chien.")]
+
+
+def test_a_corpus_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.tsv.xz"
+    rows = [Row("A dog.", "Un chien."), Row("Hi!", "Salut\u202f!")]
+    assert write_tsv(path, rows) == 2
+    assert list(read_tsv(path)) == rows
+
+    def broken() -> Iterator[Row]:
+        yield Row("A cat.", "Un chat.")
+        raise DataError("no more")
+
+    with pytest.raises(DataError, match="no more"):
+        write_tsv(path, broken())
+    assert list(read_tsv(path)) == rows
+    assert list(path.parent.iterdir()) == [path]

@@ -1,0 +1,180 @@
+"""`python -m model.dictionary INDEX CORPUS... --out FILE`: the words and phrases of an English-Russian dictionary.
+
+A small corpus lacks common words, and a dictionary has them. The one that is read here is V. K. Mueller's, 46,000
+headwords in dictd's format (Debian: mueller7-dict):
+
+    hammer
+      1. _n.
+         1) молоток; молот; hammer and sickle серп и молот; throwing of the hammer _спорт. метание молота
+
+A sense begins with translations of the headword, and goes on with phrases and theirs.
+"""
+
+import gzip
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from model.data import Row, read_tsv, write_tsv
+
+FEWEST_SENTENCES = 3
+"""Of the corpora, with a headword: most that are rarer there are old or technical words."""
+LARGEST_SHARE = 0.01
+"""Of the sentences: words in more of them are pronouns and the like, of which a corpus has enough; what a dictionary
+says of them (she: женщина) is not what they are mostly translated by."""
+RARE = re.compile(r"_(?:австрал|груб|детск|диал|жарг|ирл|поэт|редк|сев|стих|унив|уст|школ|шотл|эвф|ю-афр)\b")
+"""Labels of what few people say."""
+OF_PART, OF_SENSE, OF_PLACE = 1.0, 1.0, 0.5
+"""What each part of speech, sense and translation before it takes from how common a translation is taken to be: from
+the logarithm of the sentences with its headword."""
+LARGEST_LOSS = 3.0
+"""A frequent word has twenty senses, and is seldom the translation of what the later ones say."""
+
+DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
+"""Of the numbers in an index."""
+ASIDE = re.compile(r"\[[^]]*\]|\{[^}]*\}|\([^)]*\)")
+"""Pronunciation, references, explanations and variants."""
+PART_OF_SPEECH = re.compile(r"(?:\d+\. )?_(n|v|a|adv)\.")
+SENSE = re.compile(r"(?<!\S)(?:\d+|[а-я])\)")
+LABEL = re.compile(r"_[^\W_][\w-]*\.?")
+ENGLISH_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*")
+RUSSIAN_WORD = re.compile(r"[а-яё]+(?:-[а-яё]+)?")
+PHRASE = re.compile(r"(?P<english>[A-Za-z][A-Za-z ,.!?'-]*?),? (?P<russian>[А-ЯЁа-яё][А-ЯЁа-яё ,.!?-]*)")
+OTHER_WORDING = re.compile(
+    r", (?!(?:а|будто|где|если|зачем|как|когда|котор\w*|кто|куда|но|откуда|пока|почему|что|чтобы)\b).*"
+)
+"""What follows a comma that begins no clause: the translation once more, in other words."""
+SHORTENED = {"smb.": "somebody", "smth.": "something", "-л.": "-то", "и т.п.": "", "и т.д.": "", "etc.": ""}
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class Translation(NamedTuple):
+    """A word, one of its translations, and what the places of that in the entry take from how common it is."""
+
+    english: str
+    russian: str
+    loss: float
+
+
+@app.command()
+def main(
+    index: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it.")],
+    corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
+    out: Annotated[Path, typer.Option(help="English<TAB>Russian lines, .tsv.xz; a file there is replaced.")],
+) -> None:
+    """Write each Russian word of one word with its most usual translation, and the phrases."""
+    try:
+        n_rows = write_tsv(out, pairs(index, corpora))
+    except (OSError, EOFError, ValueError) as error:
+        typer.secho(str(error), fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"{out}: {n_rows:,} pairs")
+
+
+def pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
+    """Words, the most common first, then phrases; English first.
+
+    Raises:
+        OSError: the dictionary cannot be read.
+        ValueError: it is not in dictd's format, or a corpus is missing, empty or malformed.
+    """
+    bodies = dict(entries(index))
+    texts = [row.left.lower() for path in corpora for row in read_tsv(path)]
+    sentences = Counter(word for text in texts for word in set(ENGLISH_WORD.findall(text)))
+    common = {word: n for word, n in sentences.items() if FEWEST_SENTENCES <= n <= LARGEST_SHARE * len(texts)}
+    yield from word_pairs(bodies, common)
+    yield from phrase_pairs(bodies.values())
+
+
+def entries(index: Path) -> Iterator[tuple[str, str]]:
+    """Headwords, and what is said of each.
+
+    Raises:
+        OSError: the index, or the dictionary beside it, cannot be read.
+        ValueError: one of them is not in dictd's format.
+    """
+    text = gzip.decompress(index.with_suffix(".dict.dz").read_bytes())
+    for line_number, line in enumerate(index.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            headword, start, length = line.split("\t")
+        except ValueError:
+            raise ValueError(f"{index}, line {line_number}: not a headword, a place and a length") from None
+        if not headword.startswith("00-database"):
+            entry = text[number(start) : number(start) + number(length)].decode()
+            headword, _, body = entry.partition("\n")
+            if not headword.startswith("_"):  # an abbreviation that the dictionary itself uses
+                yield headword, re.sub(r"(?<=[^\W\d_]-) ", "", " ".join(body.split()))
+
+
+def number(digits: str) -> int:
+    """Of an index: in base 64, the highest digit first."""
+    return sum(DIGITS.index(digit) * 64**place for place, digit in enumerate(reversed(digits)))
+
+
+def parts_of_speech(body: str) -> Iterator[tuple[str, list[list[str]]]]:
+    """The label of each part of speech, "" if there is none, with its senses: what is between their semicolons, without
+    labels and asides. What few people say is left out."""
+    first, *others = PART_OF_SPEECH.split(ASIDE.sub("", body))
+    for label, text in [("", first), *zip(others[::2], others[1::2], strict=True)]:
+        senses = [sense.strip() for sense in SENSE.split(text)]
+        yield label, [list(_parts(sense)) for sense in senses if sense and not RARE.match(sense)]
+
+
+def _parts(sense: str) -> Iterator[str]:
+    for short, long in SHORTENED.items():
+        sense = sense.replace(short, long)
+    for part in sense.split(";"):
+        if not RARE.search(part):
+            yield " ".join(LABEL.sub("", part).split())
+
+
+def word_pairs(bodies: Mapping[str, str], sentences: Mapping[str, int]) -> list[Row]:
+    """Single words with single words: each Russian one once, with its most usual translation, the most common first.
+
+    Args:
+        bodies: of the entries, by headword.
+        sentences: that a word is in. Of other words there are no pairs.
+    """
+    best: dict[str, tuple[float, str]] = {}
+    for headword, body in bodies.items():
+        n_sentences = sentences.get(headword.lower())
+        if n_sentences is not None:
+            for translation in translations(headword, body):
+                usual = (math.log(n_sentences) - translation.loss, translation.english)
+                best[translation.russian] = max(best.get(translation.russian, usual), usual)
+    return [Row(english, russian) for russian, (_, english) in sorted(best.items(), key=lambda item: -item[1][0])]
+
+
+def translations(headword: str, body: str) -> Iterator[Translation]:
+    """Single Russian words that the senses of a headword begin with. The infinitive of a verb has its "to"."""
+    for part, (label, senses) in enumerate(parts_of_speech(body)):
+        for sense, parts in enumerate(senses):
+            listed = ", ".join(takewhile(lambda part: not re.search("[A-Za-z]", part), parts)).split(", ")
+            for place, russian in enumerate(listed):
+                loss = OF_PART * part + OF_SENSE * sense + OF_PLACE * place
+                if loss <= LARGEST_LOSS and RUSSIAN_WORD.fullmatch(russian):
+                    yield Translation(f"to {headword}" if label == "v" else headword, russian, loss)
+
+
+def phrase_pairs(bodies: Iterable[str]) -> list[Row]:
+    """Phrases of more than one word with their first translations of more than one word, each Russian one once."""
+    phrases: dict[str, str] = {}
+    for body in bodies:
+        for part in (part for _, senses in parts_of_speech(body) for parts in senses for part in parts):
+            if match := PHRASE.fullmatch(part):
+                russian = OTHER_WORDING.sub("", match["russian"]).rstrip(", -")
+                if " " in match["english"] and " " in russian:
+                    phrases.setdefault(russian, match["english"])
+    return [Row(english, russian) for russian, english in phrases.items()]
+
+
+if __name__ == "__main__":
+    app()

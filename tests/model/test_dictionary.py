@@ -1,0 +1,117 @@
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from model.data import Row, read_tsv
+from model.dictionary import DIGITS, app, entries, pairs, translations
+
+SPOON = """spoon
+   _I  [spʊ:n]
+      1. _n.
+         1) ложка
+         2) широкая изогнутая лопасть (весла)
+         3) _уст. простак; to be born with a silver spoon in one's mouth
+         родиться в сорочке
+         4) блесна; soup-
+spoon for the host столовая ложка для хозяина, большая ложка; to eat (или to drink) something
+         with a spoon есть что-л. ложкой
+      2. _v.
+         1) черпать ложкой (обыкн. spoon up)
+         2) зачерпывать, черпать; a spoon ложка
+"""
+SCOOP = """scoop
+   [sku:p]
+   1. _n. совок; _уст. мера
+   2. _v. черпать; he scoops, so that it hurts он черпает, что вредно
+"""
+ABBREVIATION = "_a.\n   adjective имя прилагательное\n"
+COMMON = "I have a spoon.\tУ меня есть ложка.\n" * 3 + "A scoop.\tСовок.\n" * 5 + "Well.\tНу.\n" * 1000
+
+
+def digits(number: int) -> str:
+    return (digits(number // 64) if number >= 64 else "") + DIGITS[number % 64]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    texts = {"00-database-short": "A dictionary.\n", "spoon": SPOON, "scoop": SCOOP, "a": ABBREVIATION}
+    lines, content = [], b""
+    for headword, text in texts.items():
+        lines.append(f"{headword}\t{digits(len(content))}\t{digits(len(text.encode()))}\n")
+        content += text.encode()
+    (tmp_path / "small.dict.dz").write_bytes(gzip.compress(content))
+    path = tmp_path / "small.index"
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.tsv"
+    path.write_text(COMMON, encoding="utf-8")
+    return path
+
+
+def test_entries_are_where_the_index_says(index: Path) -> None:
+    found = dict(entries(index))
+    assert list(found) == ["spoon", "scoop"]  # neither what is said of the dictionary, nor its abbreviations
+    assert found["scoop"].startswith("[sku:p] 1. _n. совок;")
+    assert "soup-spoon for the host" in found["spoon"]  # a word that two lines shared
+
+
+def test_a_word_of_one_word_has_its_sense_and_place_as_a_loss(index: Path) -> None:
+    found = {(new.english, new.russian): new.loss for new in translations("spoon", dict(entries(index))["spoon"])}
+    # Senses that few people use are no senses: "блесна" is the third.
+    assert found == {
+        ("spoon", "ложка"): 1.0,
+        ("spoon", "блесна"): 3.0,
+        ("to spoon", "зачерпывать"): 3.0,
+    }
+
+
+def test_each_russian_word_has_its_most_usual_translation_and_the_common_come_first(index: Path, corpus: Path) -> None:
+    words = [row for row in pairs(index, [corpus]) if " " not in row.right]
+    assert Row("to scoop", "черпать") in words
+    assert len({row.right for row in words}) == len(words)
+    assert [row.right for row in words][:2] == ["совок", "ложка"], "five sentences have a scoop, three a spoon"
+
+
+def test_words_that_hardly_any_sentence_has_or_too_many_are_left_out(index: Path, tmp_path: Path) -> None:
+    for n_with, n_without in ((2, 1000), (20, 1000)):
+        path = tmp_path / "corpus.tsv"
+        path.write_text("A spoon.\tЛожка.\n" * n_with + "Well.\tНу.\n" * n_without, encoding="utf-8")
+        assert not [row for row in pairs(index, [path]) if " " not in row.right]
+
+
+def test_phrases_have_their_first_translation_and_no_asides(index: Path, corpus: Path) -> None:
+    phrases = [row for row in pairs(index, [corpus]) if " " in row.right]
+    assert phrases == [
+        Row("soup-spoon for the host", "столовая ложка для хозяина"),
+        Row("to eat something with a spoon", "есть что-то ложкой"),
+        Row("he scoops, so that it hurts", "он черпает, что вредно"),
+    ]
+
+
+def test_the_command_writes_a_corpus(index: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "dictionary.en-ru.tsv.xz"
+    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert list(read_tsv(out)) == list(pairs(index, [corpus]))
+
+
+def test_what_is_wrong_is_named_and_no_file_is_left(index: Path, corpus: Path, tmp_path: Path) -> None:
+    out = tmp_path / "dictionary.en-ru.tsv.xz"
+    out.write_bytes(lzma.compress(b"old\told\n"))
+    index.with_suffix(".dict.dz").unlink()
+    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
+    assert result.exit_code == 1
+    assert "small.dict.dz" in result.stderr
+    assert list(read_tsv(out)) == [Row("old", "old")]
+    index.with_suffix(".dict.dz").write_bytes(gzip.compress(b""))
+    index.write_text("spoon with no place\n")
+    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
+    assert result.exit_code == 1
+    assert "small.index, line 1: not a headword, a place and a length" in result.stderr
