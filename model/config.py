@@ -191,6 +191,14 @@ class DataConfig(Strict):
     max_tokens: PositiveInt
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
 
+    @model_validator(mode="after")
+    def _aligned_pairs_are_for_nothing_else(self) -> Self:
+        if self.aligned is not None:
+            for name, sources in (("train", self.train), ("validation", self.validation), ("test", self.test)):
+                if self.aligned.file in {source.file for source in sources}:
+                    raise ValueError(f"aligned: {self.aligned.file} is in {name} too")
+        return self
+
 
 class TrainingConfig(Strict):
     batch_tokens: PositiveInt

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from model.batching import ReviewExample, collate_reviews
 from model.checkpoint import build_model
-from model.config import ClassifierConfig, Config, ConfigError, TransformerConfig, load_config
+from model.config import ClassifierConfig, Config, ConfigError, DataConfig, TransformerConfig, load_config
 
 CONFIGS = Path(__file__).parents[2] / "model" / "configs"
 
@@ -48,6 +48,14 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
     path.write_text((CONFIGS / "lecture-classifier.yaml").read_text(encoding="utf-8").replace(before, after, 1))
     with pytest.raises(ConfigError, match=message):
         load_config(path)
+
+
+@pytest.mark.parametrize("use", ["train", "validation", "test"])
+def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
+    data = load_config(CONFIGS / "translate-ru-en.yaml").data
+    assert data.aligned is not None
+    with pytest.raises(ValidationError, match=f"aligned: {data.aligned.file} is in {use} too"):
+        DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
