@@ -82,14 +82,10 @@ def back_translate(
     texts = list(unknown_texts((row.left for row in rows), known))
 
     def new_rows() -> Iterator[Row]:
-        none = True
         for start in range(0, len(texts), AT_ONCE):
             for row in translated(translator, tokenizer, texts[start : start + AT_ONCE], least_score):
                 if (letters_of(row.left), letters_of(row.right)) not in pairs:
-                    none = False
                     yield row
-        if none:
-            raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept")
 
     return len(texts), write_tsv(out, new_rows())
 

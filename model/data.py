@@ -66,7 +66,7 @@ def write_tsv(path: Path, rows: Iterable[Row]) -> int:
     """How many rows were written. A file that is there is replaced, once all of them are.
 
     Raises:
-        DataError: the name does not end in .xz.
+        DataError: the name does not end in .xz, or there are no rows.
     """
     if path.suffix != ".xz":
         raise DataError(f"{path}: its name must end in .xz, as it is compressed")
@@ -78,6 +78,8 @@ def write_tsv(path: Path, rows: Iterable[Row]) -> int:
             for row in rows:
                 file.write(f"{row.left}\t{row.right}\n")
                 n_rows += 1
+        if n_rows == 0:
+            raise DataError(f"{path}: not written, as there are no rows for it")
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

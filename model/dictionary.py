@@ -34,7 +34,7 @@ RARE = re.compile(r"_(?:австрал|груб|детск|диал|жарг|и�
 OF_PART, OF_SENSE, OF_PLACE = 1.0, 1.0, 0.5
 """What each part of speech, sense and translation before it takes from how common a translation is taken to be: from
 the logarithm of the sentences with its headword."""
-LARGEST_LOSS = 3.0
+LARGEST_LOSS = 2.0
 """A frequent word has twenty senses, and is seldom the translation of what the later ones say."""
 
 DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
@@ -42,16 +42,22 @@ DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 ASIDE = re.compile(r"\[[^]]*\]|\{[^}]*\}|\([^)]*\)")
 """Pronunciation, references, explanations and variants."""
 PART_OF_SPEECH = re.compile(r"(?:\d+\. )?_(n|v|a|adv)\.")
+SENSES_OF_A_PHRASE = re.compile(r"(?<=[A-Za-z]) а\).*?(?=(?<!\S)\d+\)|$)")
+"""The headword has none of them."""
 SENSE = re.compile(r"(?<!\S)(?:\d+|[а-я])\)")
+UNUSUAL = re.compile(rf"{RARE.pattern}|_pl\b")
+WORDS = re.compile(r"[^\W\d_]{2}")
 LABEL = re.compile(r"_[^\W_][\w-]*\.?")
-ENGLISH_WORD = re.compile(r"[a-z]+(?:['-][a-z]+)*")
+ENGLISH_WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 RUSSIAN_WORD = re.compile(r"[а-яё]+(?:-[а-яё]+)?")
+INFINITIVE = re.compile(r".*(?:ть|ти|чь)(?:ся|сь)?")
 PHRASE = re.compile(r"(?P<english>[A-Za-z][A-Za-z ,.!?'-]*?),? (?P<russian>[А-ЯЁа-яё][А-ЯЁа-яё ,.!?-]*)")
-OTHER_WORDING = re.compile(
-    r", (?!(?:а|будто|где|если|зачем|как|когда|котор\w*|кто|куда|но|откуда|пока|почему|что|чтобы)\b).*"
-)
-"""What follows a comma that begins no clause: the translation once more, in other words."""
-SHORTENED = {"smb.": "somebody", "smth.": "something", "-л.": "-то", "и т.п.": "", "и т.д.": "", "etc.": ""}
+NEW_CLAUSE = re.compile(r", (?:а|будто|где|если|зачем|как|когда|котор\w+|кто|куда|но|откуда|пока|почему|что|чтобы)\b")
+"""Any other comma is mostly before the same in other words."""
+NO_PHRASE = re.compile(r"\b[B-HJ-Z]\.|\bили\b")
+"""A headword in short, and variants."""
+INDEFINITE = re.compile(r"\b([кч][а-яё]+)-?л\b\.?")
+SHORTENED = {"smb.": "somebody", "smth.": "something", "и т.п.": "", "и т.д.": "", "etc.": ""}
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -87,7 +93,8 @@ def pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
         ValueError: it is not in dictd's format, or a corpus is missing, empty or malformed.
     """
     bodies = dict(entries(index))
-    texts = [row.left.lower() for path in corpora for row in read_tsv(path)]
+    # The first word of a sentence has its capital from there; May and may are two words.
+    texts = [row.left[:1].lower() + row.left[1:] for path in corpora for row in read_tsv(path)]
     sentences = Counter(word for text in texts for word in set(ENGLISH_WORD.findall(text)))
     common = {word: n for word, n in sentences.items() if FEWEST_SENTENCES <= n <= LARGEST_SHARE * len(texts)}
     yield from word_pairs(bodies, common)
@@ -105,35 +112,41 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
     for line_number, line in enumerate(index.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             headword, start, length = line.split("\t")
-        except ValueError:
-            raise ValueError(f"{index}, line {line_number}: not a headword, a place and a length") from None
-        if not headword.startswith("00-database"):
             entry = text[number(start) : number(start) + number(length)].decode()
+        except ValueError as error:
+            raise ValueError(f"{index}, line {line_number}: no headword with a place in the dictionary") from error
+        if not headword.startswith("00-database"):
             headword, _, body = entry.partition("\n")
             if not headword.startswith("_"):  # an abbreviation that the dictionary itself uses
                 yield headword, re.sub(r"(?<=[^\W\d_]-) ", "", " ".join(body.split()))
 
 
 def number(digits: str) -> int:
-    """Of an index: in base 64, the highest digit first."""
+    """Of an index: in base 64, the highest digit first.
+
+    Raises:
+        ValueError: one is no digit.
+    """
     return sum(DIGITS.index(digit) * 64**place for place, digit in enumerate(reversed(digits)))
 
 
 def parts_of_speech(body: str) -> Iterator[tuple[str, list[list[str]]]]:
-    """The label of each part of speech, "" if there is none, with its senses: what is between their semicolons, without
-    labels and asides. What few people say is left out."""
+    """The label of each part of speech, "" if it has none, with its senses: what is between their semicolons, without
+    labels and asides. What few people say is left out, and senses that a word has in the plural alone."""
     first, *others = PART_OF_SPEECH.split(ASIDE.sub("", body))
     for label, text in [("", first), *zip(others[::2], others[1::2], strict=True)]:
-        senses = [sense.strip() for sense in SENSE.split(text)]
-        yield label, [list(_parts(sense)) for sense in senses if sense and not RARE.match(sense)]
+        senses = [sense.strip() for sense in SENSE.split(SENSES_OF_A_PHRASE.sub("", text))]
+        senses = [sense for sense in senses if WORDS.search(LABEL.sub("", sense)) and not UNUSUAL.match(sense)]
+        if senses:
+            yield label, [list(_parts(sense)) for sense in senses]
 
 
 def _parts(sense: str) -> Iterator[str]:
     for short, long in SHORTENED.items():
         sense = sense.replace(short, long)
-    for part in sense.split(";"):
+    for part in INDEFINITE.sub(r"\1-то", sense).split(";"):
         if not RARE.search(part):
-            yield " ".join(LABEL.sub("", part).split())
+            yield re.sub(r" +(?=[,.!?])", "", " ".join(LABEL.sub("", part).split()))
 
 
 def word_pairs(bodies: Mapping[str, str], sentences: Mapping[str, int]) -> list[Row]:
@@ -145,7 +158,7 @@ def word_pairs(bodies: Mapping[str, str], sentences: Mapping[str, int]) -> list[
     """
     best: dict[str, tuple[float, str]] = {}
     for headword, body in bodies.items():
-        n_sentences = sentences.get(headword.lower())
+        n_sentences = sentences.get(headword)
         if n_sentences is not None:
             for translation in translations(headword, body):
                 usual = (math.log(n_sentences) - translation.loss, translation.english)
@@ -157,10 +170,12 @@ def translations(headword: str, body: str) -> Iterator[Translation]:
     """Single Russian words that the senses of a headword begin with. The infinitive of a verb has its "to"."""
     for part, (label, senses) in enumerate(parts_of_speech(body)):
         for sense, parts in enumerate(senses):
-            listed = ", ".join(takewhile(lambda part: not re.search("[A-Za-z]", part), parts)).split(", ")
-            for place, russian in enumerate(listed):
+            russian_parts = takewhile(lambda part: not re.search("[A-Za-z]", part), parts)
+            # After a translation of two words, one word may belong to them: "самка волка, лисы".
+            words = [word for part in russian_parts for word in takewhile(RUSSIAN_WORD.fullmatch, part.split(", "))]
+            for place, russian in enumerate(words):
                 loss = OF_PART * part + OF_SENSE * sense + OF_PLACE * place
-                if loss <= LARGEST_LOSS and RUSSIAN_WORD.fullmatch(russian):
+                if loss <= LARGEST_LOSS and (label != "v" or INFINITIVE.fullmatch(russian)):
                     yield Translation(f"to {headword}" if label == "v" else headword, russian, loss)
 
 
@@ -169,10 +184,13 @@ def phrase_pairs(bodies: Iterable[str]) -> list[Row]:
     phrases: dict[str, str] = {}
     for body in bodies:
         for part in (part for _, senses in parts_of_speech(body) for parts in senses for part in parts):
-            if match := PHRASE.fullmatch(part):
-                russian = OTHER_WORDING.sub("", match["russian"]).rstrip(", -")
-                if " " in match["english"] and " " in russian:
-                    phrases.setdefault(russian, match["english"])
+            if (match := PHRASE.fullmatch(part)) and not NO_PHRASE.search(part):
+                english, russian = match["english"], match["russian"].rstrip(", -")
+                if english.startswith("to ") and not NEW_CLAUSE.search(russian):
+                    russian, _, _ = russian.partition(", ")
+                n_others = NEW_CLAUSE.sub("", russian).count(",")
+                if " " in english and " " in russian and n_others <= english.count(",") <= russian.count(","):
+                    phrases.setdefault(russian, english)
     return [Row(english, russian) for russian, english in phrases.items()]
 
 

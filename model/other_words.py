@@ -27,17 +27,27 @@ SEED = 1
 WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 TAGS = {"NOUN": ("NN", "NNS"), "VERB": ("VB", "VBP", "VBZ", "VBD", "VBN", "VBG"), "ADJ": ("JJ",), "ADV": ("RB",)}
 """The Penn Treebank's, for universal parts of speech."""
+NUMBERS = {"NN": "sing", "NNS": "plur"}
 PARTS_OF_SPEECH = {"NOUN": "NOUN", "VERB": "VERB", "INFN": "VERB", "ADJF": "ADJ", "ADVB": "ADV"}
 """OpenCorpora's, as universal ones. Comparatives, short adjectives, participles and gerunds are left as they are."""
 AGREEMENT = {"NOUN": ("gender", "animacy"), "VERB": ("aspect", "transitivity"), "ADJ": (), "ADV": ()}
 """What other words of a sentence depend on, so that both words have it in common."""
-INFLECTION = ("case", "number", "gender", "animacy", "tense", "person", "mood")
-NAMES = frozenset({"Name", "Surn", "Patr", "Geox", "Orgn", "Abbr"})
-AFTER_VERBS = re.compile(
-    "about|after|against|around|as|at|away|back|by|down|for|from|into?|off?|on|out|over|through|to|up|with"
+INFLECTION = ("case", "number", "gender", "animacy", "tense", "person", "mood", "involvement")
+LEFT_OUT = frozenset({"Name", "Surn", "Patr", "Geox", "Orgn", "Abbr", "Sgtm", "Pltm"})
+"""Grammemes of names, and of nouns that have one number alone."""
+BOUND = re.compile(
+    "alone|can|day|few|first|hour|last|left|many|may|might|minute|month|morning|much|must|next|night|only|other|right|"
+    "same|time|way|week|will|year"
 )
-"""A verb is not the dictionary's with one of these after it."""
-VOWEL_SOUND = re.compile(r"(?i)(?:hour|honest|honou?r|heir)|(?!uni[^nm]|us[aeiu]|eu|one\b|once\b)[aeiou]")
+"""English words that other words of their kind do not stand for."""
+OBJECT = re.compile("an?|the|this|these|those|my|your|his|her|its|our|their|some|any|no|every|him|them|me|us|it")
+"""What follows a transitive verb that has an object, and no clause, particle or infinitive."""
+SENTENCE_BEFORE = re.compile(r"(?:^|[.!?:…\"“«(—-])\s*$")
+OTHER_PREPOSITION = re.compile(r"\b(?:со|во|об|обо|ко|о) $", re.I)
+"""Variants before some words alone."""
+VOWEL_SOUND = re.compile(
+    r"(?:hour|honest|honou?r|heir)|(?!uni[^nm]|us[aeiu]|ur[aiou]|ut[ei]|eu|one\b|once\b)[aeiou]", re.I
+)
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -81,7 +91,7 @@ def with_other_words(rows: Iterable[Row], dictionary: Sequence[Row]) -> Iterator
         dictionary: words, the most common first. Its phrases are passed over.
     """
     random = np.random.default_rng(SEED)
-    known = entries(dictionary)
+    known = vocabulary(dictionary)
     others = defaultdict[tuple[str, ...], list[Entry]](list)
     for entry in known.values():
         others[entry.category].append(entry)
@@ -92,27 +102,36 @@ def with_other_words(rows: Iterable[Row], dictionary: Sequence[Row]) -> Iterator
             place = found[at % len(found)]
             candidates = others[place.entry.category]
             # The more common a word, the more often, though by far not as in texts.
-            other = candidates[int(len(candidates) * random.random() ** 2)]
+            other = candidates[int(len(candidates) * random.random() ** 3)]
             new = exchanged(place, other)
             if new is not None and new not in written:
                 written.add(new)
                 yield new
 
 
-def entries(dictionary: Sequence[Row]) -> dict[str, Entry]:
-    """By the Russian word."""
+def vocabulary(dictionary: Sequence[Row]) -> dict[str, Entry]:
+    """What can be exchanged, by the Russian word."""
     found = {}
     for english, russian in dictionary:
-        parses = [parse for parse in parses_of(russian) if parse.word == parse.normal_form]
-        infinitive = english.startswith("to ")
-        for parse in parses:
+        headword = english.removeprefix("to ")
+        if " " in headword + russian or BOUND.fullmatch(headword):
+            continue
+        for parse in parses_of(russian):
             part = PARTS_OF_SPEECH[parse.tag.POS]
-            headword = english.removeprefix("to ")
-            if " " not in headword and infinitive == (part == "VERB") and part in lemminflect.getAllLemmas(headword):
+            fits = parse.word == parse.normal_form and (headword != english) == (part == "VERB")
+            if fits and part in lemminflect.getAllLemmas(headword) and _is_regular(headword, part):
                 agreement = (str(getattr(parse.tag, name)) for name in AGREEMENT[part])
                 found[russian] = Entry(headword, parse, (part, *agreement))
                 break
     return found
+
+
+def _is_regular(headword: str, part: str) -> bool:
+    """Whether it is used as others of its part of speech are. That of a noun can be counted (anger and boots cannot),
+    and that of an adverb tells how something is done: when and how much are said in places of their own."""
+    if part == "NOUN":
+        return _inflected(headword, "NNS") not in ("", headword) and re.search("[^sui]s$", headword) is None
+    return part != "ADV" or headword.endswith("ly")
 
 
 @cache
@@ -126,7 +145,7 @@ def parses_of(russian: str) -> tuple[Parse, ...]:
     return tuple(
         parse
         for parse in _analyzer().parse(russian)
-        if parse.is_known and parse.tag.POS in PARTS_OF_SPEECH and not NAMES & parse.tag.grammemes
+        if parse.is_known and parse.tag.POS in PARTS_OF_SPEECH and not LEFT_OUT & parse.tag.grammemes
     )
 
 
@@ -138,16 +157,25 @@ def places(row: Row, known: Mapping[str, Entry]) -> list[Place]:
     for word in russian:
         for lemma in dict.fromkeys(parse.normal_form for parse in parses_of(word[0].lower())):
             if entry := known.get(lemma):
-                part = entry.category[0]
-                where = [at for at, of_word in enumerate(lemmas) if entry.english in of_word.get(part, ())]
-                if len(where) == 1 and not (part == "VERB" and _has_particle(english, where[0])):
+                where = [at for at, of_word in enumerate(lemmas) if entry.english in of_word.get(entry.category[0], ())]
+                if len(where) == 1 and _is_free(english, where[0], entry):
                     found.append(Place(english[where[0]], word, entry))
     counts = Counter(text for place in found for text in {place.english, place.russian})
     return [place for place in found if counts[place.english] == counts[place.russian] == 1]
 
 
-def _has_particle(words: Sequence[re.Match[str]], place: int) -> bool:
-    return any(AFTER_VERBS.fullmatch(word[0].lower()) for word in words[place + 1 : place + 2])
+def _is_free(words: Sequence[re.Match[str]], at: int, entry: Entry) -> bool:
+    """Whether another word may be in the place: it is in no name, and a verb has an object if it wants one, and else
+    nothing after it."""
+    word = words[at]
+    text = word.string
+    if word[0][0].isupper() and not SENTENCE_BEFORE.search(text[: word.start()]):
+        return False
+    if entry.category[0] != "VERB":
+        return True
+    if "tran" in entry.category:
+        return at + 1 < len(words) and OBJECT.fullmatch(words[at + 1][0].lower()) is not None
+    return re.match(r"\s*(?:[.,;:!?…]|$)", text[word.end() :]) is not None
 
 
 @cache
@@ -159,29 +187,41 @@ def _lemmas(english: str) -> dict[str, tuple[str, ...]]:
 def exchanged(place: Place, other: Entry) -> Row | None:
     """The row with another word in the place; None if the word before may be two forms that differ for the other, or
     one that the other has not."""
-    english = english_forms(place.english[0].lower(), place.entry, other)
-    russian = russian_forms(place.russian[0].lower(), place.entry, other)
-    if len(english) != 1 or len(russian) != 1 or "" in english | russian or place.entry == other:
+    if other.english == place.entry.english or OTHER_PREPOSITION.search(place.russian.string[: place.russian.start()]):
+        return None
+    english, russian = forms(place.english[0].lower(), place.russian[0].lower(), place.entry, other)
+    if len(english) != 1 or len(russian) != 1 or "" in english | russian:
         return None
     left, right = _put(place.english, english.pop()), _put(place.russian, russian.pop())
     return Row(_with_article(left, place.english.start()), right)
 
 
-def english_forms(word: str, entry: Entry, other: Entry) -> set[str]:
-    """Of the other entry, in each form that the word may be; "" for one that it has not."""
-    tags = (tag for tag in TAGS[entry.category[0]] if word in lemminflect.getInflection(entry.english, tag))
-    return {next(iter(lemminflect.getInflection(other.english, tag)), "") for tag in tags}
+def forms(english: str, russian: str, entry: Entry, other: Entry) -> tuple[set[str], set[str]]:
+    """Of the other entry, in English and in Russian, in each form that the words may be and that both can have; "" for
+    one that the other has not."""
+    part = entry.category[0]
+    tags = [tag for tag in TAGS[part] if english == _inflected(entry.english, tag)]
+    numbers = {NUMBERS.get(tag) for tag in tags}
+    parses = [
+        parse.tag
+        for parse in parses_of(russian)
+        if parse.normal_form == entry.russian.normal_form
+        and PARTS_OF_SPEECH[parse.tag.POS] == part
+        and (part != "NOUN" or parse.tag.number in numbers)
+    ]
+    inflected = [
+        other.russian.inflect({"INFN"} if tag.POS == "INFN" else {getattr(tag, name) for name in INFLECTION} - {None})
+        for tag in parses
+    ]
+    return (
+        {_inflected(other.english, tag) for tag in tags},
+        {form.word if form else "" for form in inflected},
+    )
 
 
-def russian_forms(word: str, entry: Entry, other: Entry) -> set[str]:
-    """Of the other entry, in each form that the word may be; "" for one that it has not."""
-    forms = set()
-    for tag in (parse.tag for parse in parses_of(word) if parse.normal_form == entry.russian.normal_form):
-        if PARTS_OF_SPEECH[tag.POS] == entry.category[0]:
-            inflection = {getattr(tag, name) for name in INFLECTION} - {None}
-            form = other.russian.inflect({"INFN"} if tag.POS == "INFN" else inflection)
-            forms.add(form.word if form else "")
-    return forms
+def _inflected(english: str, tag: str) -> str:
+    """The usual form, "" if there is none."""
+    return next(iter(lemminflect.getInflection(english, tag)), "")
 
 
 def _put(place: re.Match[str], word: str) -> str:

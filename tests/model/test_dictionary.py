@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from model.data import Row, read_tsv
-from model.dictionary import DIGITS, app, entries, pairs, translations
+from model.dictionary import DIGITS, app, entries, pairs, phrase_pairs, translations
 
 SPOON = """spoon
    _I  [spʊ:n]
@@ -24,11 +24,11 @@ spoon for the host столовая ложка для хозяина, больш
 """
 SCOOP = """scoop
    [sku:p]
-   1. _n. совок; _уст. мера
+   1. _n. совок, ложка; _уст. мера
    2. _v. черпать; he scoops, so that it hurts он черпает, что вредно
 """
 ABBREVIATION = "_a.\n   adjective имя прилагательное\n"
-COMMON = "I have a spoon.\tУ меня есть ложка.\n" * 3 + "A scoop.\tСовок.\n" * 5 + "Well.\tНу.\n" * 1000
+COMMON = "I have a spoon.\tУ меня есть ложка.\n" * 4 + "A scoop.\tСовок.\n" * 5 + "Well.\tНу.\n" * 1000
 
 
 def digits(number: int) -> str:
@@ -58,25 +58,62 @@ def corpus(tmp_path: Path) -> Path:
 def test_entries_are_where_the_index_says(index: Path) -> None:
     found = dict(entries(index))
     assert list(found) == ["spoon", "scoop"]  # neither what is said of the dictionary, nor its abbreviations
-    assert found["scoop"].startswith("[sku:p] 1. _n. совок;")
+    assert found["scoop"].startswith("[sku:p] 1. _n. совок, ложка;")
     assert "soup-spoon for the host" in found["spoon"]  # a word that two lines shared
 
 
 def test_a_word_of_one_word_has_its_sense_and_place_as_a_loss(index: Path) -> None:
     found = {(new.english, new.russian): new.loss for new in translations("spoon", dict(entries(index))["spoon"])}
-    # Senses that few people use are no senses: "блесна" is the third.
-    assert found == {
-        ("spoon", "ложка"): 1.0,
-        ("spoon", "блесна"): 3.0,
-        ("to spoon", "зачерпывать"): 3.0,
-    }
+    # A sense that few people use is none: "блесна" is the third.
+    assert found == {("spoon", "ложка"): 0.0, ("spoon", "блесна"): 2.0, ("to spoon", "зачерпывать"): 2.0}
+
+
+@pytest.mark.parametrize(
+    ("body", "russian"),
+    [
+        ("_n. дом, жилище; здание", ["дом", "жилище", "здание"]),
+        ("1. _a. старый; _разг. милый 2. _adv. давно", ["старый", "милый", "давно"]),
+        ("_n. {см. тж. 2} мир (во всём мире) [wɜ:ld]", ["мир"]),
+        ("_n. самка волка, лисы; нора", ["нора"]),  # a fox is not what the headword is
+        ("1. _n. мир; to make peace а) заключать; б) мирить 2. _v. мириться", ["мир", "мириться"]),
+        ("_v. водить; за руку, отметки; вести", ["водить", "вести"]),  # no infinitive
+        ("_n. 1) булавка 2) _pl. ноги", ["булавка"]),
+        *((f"_n. 1) дом 2) _{label}. хата", ["дом"]) for label in ("австрал", "груб", "диал", "поэт", "редк", "шотл")),
+        ("_n. стул; at the chair за стулом; кафедра", ["стул"]),  # of the phrase
+        ("_n. 1) дом 2) сад 3) лес 4) луг", ["дом", "сад", "лес"]),  # later senses are seldom meant
+    ],
+)
+def test_single_words_of_a_headword(body: str, russian: list[str]) -> None:
+    assert [translation.russian for translation in translations("word", body)] == russian
 
 
 def test_each_russian_word_has_its_most_usual_translation_and_the_common_come_first(index: Path, corpus: Path) -> None:
     words = [row for row in pairs(index, [corpus]) if " " not in row.right]
+    assert words[:2] == [Row("scoop", "совок"), Row("spoon", "ложка")], "five sentences have a scoop, four a spoon"
     assert Row("to scoop", "черпать") in words
     assert len({row.right for row in words}) == len(words)
-    assert [row.right for row in words][:2] == ["совок", "ложка"], "five sentences have a scoop, three a spoon"
+
+
+@pytest.mark.parametrize(
+    ("part", "row"),
+    [
+        ("false key отмычка для замков", Row("false key", "отмычка для замков")),
+        ("at the door, у двери", Row("at the door", "у двери")),
+        ("to run away убежать прочь, спастись бегством", Row("to run away", "убежать прочь")),
+        ("he knows, where it is он знает, где это", Row("he knows, where it is", "он знает, где это")),
+        ("he says it is so он говорит, что это так", Row("he says it is so", "он говорит, что это так")),
+        ("he came at once он пришёл тут же, сразу", None),  # the same in other words?
+        ("so they say , etc. так говорят , и т.п.", Row("so they say", "так говорят")),
+        ("to meet smb. встретить кого-л. здесь", Row("to meet somebody", "встретить кого-то здесь")),
+        ("easier said than done легче сказать, чем сделать", None),
+        ("to stand trial, to be on trial быть под судом", None),
+        ("E. wind is cold восточный ветер", None),
+        ("a shy man застенчивый или смущённый человек", None),
+        ("a table laden with food стол", None),
+    ],
+)
+def test_phrases(part: str, row: Row | None) -> None:
+    assert phrase_pairs([f"_n. слово; {part}"]) == ([row] if row else [])
 
 
 def test_words_that_hardly_any_sentence_has_or_too_many_are_left_out(index: Path, tmp_path: Path) -> None:
@@ -89,7 +126,6 @@ def test_words_that_hardly_any_sentence_has_or_too_many_are_left_out(index: Path
 def test_phrases_have_their_first_translation_and_no_asides(index: Path, corpus: Path) -> None:
     phrases = [row for row in pairs(index, [corpus]) if " " in row.right]
     assert phrases == [
-        Row("soup-spoon for the host", "столовая ложка для хозяина"),
         Row("to eat something with a spoon", "есть что-то ложкой"),
         Row("he scoops, so that it hurts", "он черпает, что вредно"),
     ]
@@ -114,4 +150,6 @@ def test_what_is_wrong_is_named_and_no_file_is_left(index: Path, corpus: Path, t
     index.write_text("spoon with no place\n")
     result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
     assert result.exit_code == 1
-    assert "small.index, line 1: not a headword, a place and a length" in result.stderr
+    assert "small.index, line 1: no headword with a place in the dictionary" in result.stderr
+    index.write_text("spoon\tA\t!\n")
+    assert "small.index, line 1" in CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)]).stderr
