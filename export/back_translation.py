@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from export.decoding import Translator
 from export.manifest import read_manifest
-from model.data import DataError, Row, read_tsv, write_tsv
+from model.data import DataError, NoRowsError, Row, read_tsv, write_tsv
 from model.tokenizer import load_tokenizer
 
 MAX_SOURCE_TOKENS = 60
@@ -87,7 +87,10 @@ def back_translate(
                 if (letters_of(row.left), letters_of(row.right)) not in pairs:
                     yield row
 
-    return len(texts), write_tsv(out, new_rows())
+    try:
+        return len(texts), write_tsv(out, new_rows())
+    except NoRowsError:
+        raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept") from None
 
 
 def rows_of(corpora: Iterable[Path], swap: bool) -> Iterator[Row]:

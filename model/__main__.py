@@ -1,4 +1,5 @@
-"""`python -m model train | evaluate | cases | align | translate | classify | generate | embed | embed-quality`."""
+"""`python -m model train | evaluate | cases | align | translate | classify | generate | embed | embed-quality |
+dictionary | other-words`."""
 
 import json
 import sys
@@ -16,7 +17,8 @@ from model.card import model_card
 from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, load_config
-from model.data import DataError
+from model.data import DataError, read_tsv, write_tsv
+from model.dictionary import dictionary_pairs
 from model.embedding import cross_attention_outputs, encoder_states, normalized
 from model.embedding_quality import PAIRS, embedding_report
 from model.evaluation import classify as classify_texts
@@ -31,6 +33,7 @@ console = Console()
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
+MadeCorpus = Annotated[Path, typer.Option(help="English<TAB>Russian lines, .tsv.xz; a file there is replaced.")]
 Of = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -173,6 +176,29 @@ def embed_quality(
     """Measure how well a translator's vectors find sentences of the same meaning; prints Markdown."""
     for line in embedding_report(load_checkpoint(checkpoint), data, corpus):
         print(line)
+
+
+@app.command()
+def dictionary(
+    index: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it.")],
+    corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
+    out: MadeCorpus,
+) -> None:
+    """Write the words of an English-Russian dictionary, with their most usual translations, and its phrases."""
+    console.print(f"{out}: {write_tsv(out, dictionary_pairs(index, corpora)):,} pairs")
+
+
+@app.command()
+def other_words(
+    dictionary: Annotated[Path, typer.Argument(help="What `python -m model dictionary` wrote.")],
+    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Russian files.")],
+    out: MadeCorpus,
+) -> None:
+    """Exchange words of sentence pairs for words of a dictionary, for common ones more often."""
+    from model.other_words import with_other_words  # It needs the extra `words`, and only this does.
+
+    rows = (row for path in corpora for row in read_tsv(path))
+    console.print(f"{out}: {write_tsv(out, with_other_words(rows, list(read_tsv(dictionary)))):,} pairs")
 
 
 def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:

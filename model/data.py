@@ -12,6 +12,10 @@ class DataError(ValueError):
     """A corpus is missing, empty or malformed; the message names file and line."""
 
 
+class NoRowsError(DataError):
+    """There is nothing to write."""
+
+
 class Row(NamedTuple):
     """(source, target) of a translation pair, or (label, text) of a review."""
 
@@ -63,10 +67,11 @@ def read_tsv(path: Path) -> Iterator[Row]:
 
 
 def write_tsv(path: Path, rows: Iterable[Row]) -> int:
-    """How many rows were written. A file that is there is replaced, once all of them are.
+    """How many rows there were. A file that is there is replaced, once all of them are written.
 
     Raises:
-        DataError: the name does not end in .xz, or there are no rows.
+        DataError: the name does not end in .xz.
+        NoRowsError: there are none; a file that is there stays.
     """
     if path.suffix != ".xz":
         raise DataError(f"{path}: its name must end in .xz, as it is compressed")
@@ -79,7 +84,7 @@ def write_tsv(path: Path, rows: Iterable[Row]) -> int:
                 file.write(f"{row.left}\t{row.right}\n")
                 n_rows += 1
         if n_rows == 0:
-            raise DataError(f"{path}: not written, as there are no rows for it")
+            raise NoRowsError(f"{path}: not written, as there are no rows for it")
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`python -m model.dictionary INDEX CORPUS... --out FILE`: the words and phrases of an English-Russian dictionary.
+"""`python -m model dictionary`: the words and phrases of an English-Russian dictionary, as sentence pairs are written.
 
 A small corpus lacks common words, and a dictionary has them. The one that is read here is V. K. Mueller's, 46,000
 headwords in dictd's format (Debian: mueller7-dict):
@@ -14,15 +14,14 @@ import gzip
 import math
 import re
 import string
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
-
-from model.data import Row, read_tsv, write_tsv
+from model.data import DataError, Row, read_tsv
 
 FEWEST_SENTENCES = 3
 """Of the corpora, with a headword: most that are rarer there are old or technical words."""
@@ -34,7 +33,7 @@ RARE = re.compile(r"_(?:австрал|груб|детск|диал|жарг|и�
 OF_PART, OF_SENSE, OF_PLACE = 1.0, 1.0, 0.5
 """What each part of speech, sense and translation before it takes from how common a translation is taken to be: from
 the logarithm of the sentences with its headword."""
-LARGEST_LOSS = 2.0
+LARGEST_PENALTY = 2.0
 """A frequent word has twenty senses, and is seldom the translation of what the later ones say."""
 
 DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
@@ -46,6 +45,7 @@ SENSES_OF_A_PHRASE = re.compile(r"(?<=[A-Za-z]) а\).*?(?=(?<!\S)\d+\)|$)")
 """The headword has none of them."""
 SENSE = re.compile(r"(?<!\S)(?:\d+|[а-я])\)")
 UNUSUAL = re.compile(rf"{RARE.pattern}|_pl\b")
+"""Senses that are left out."""
 WORDS = re.compile(r"[^\W\d_]{2}")
 LABEL = re.compile(r"_[^\W_][\w-]*\.?")
 ENGLISH_WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
@@ -59,38 +59,24 @@ NO_PHRASE = re.compile(r"\b[B-HJ-Z]\.|\bили\b")
 INDEFINITE = re.compile(r"\b([кч][а-яё]+)-?л\b\.?")
 SHORTENED = {"smb.": "somebody", "smth.": "something", "и т.п.": "", "и т.д.": "", "etc.": ""}
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
 
 class Translation(NamedTuple):
     """A word, one of its translations, and what the places of that in the entry take from how common it is."""
 
     english: str
     russian: str
-    loss: float
+    penalty: float
 
 
-@app.command()
-def main(
-    index: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it.")],
-    corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
-    out: Annotated[Path, typer.Option(help="English<TAB>Russian lines, .tsv.xz; a file there is replaced.")],
-) -> None:
-    """Write each Russian word of one word with its most usual translation, and the phrases."""
-    try:
-        n_rows = write_tsv(out, pairs(index, corpora))
-    except (OSError, EOFError, ValueError) as error:
-        typer.secho(str(error), fg=typer.colors.RED, err=True)
-        raise typer.Exit(1) from None
-    typer.echo(f"{out}: {n_rows:,} pairs")
+def dictionary_pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
+    """Words, each Russian one with its most usual translation, the most common first, then phrases; English first.
 
-
-def pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
-    """Words, the most common first, then phrases; English first.
+    Args:
+        index: the .index file of the dictionary, with its .dict.dz beside it.
+        corpora: whose first column is English, and tells which words are common.
 
     Raises:
-        OSError: the dictionary cannot be read.
-        ValueError: it is not in dictd's format, or a corpus is missing, empty or malformed.
+        DataError: the dictionary or a corpus is missing or malformed.
     """
     bodies = dict(entries(index))
     # The first word of a sentence has its capital from there; May and may are two words.
@@ -105,16 +91,20 @@ def entries(index: Path) -> Iterator[tuple[str, str]]:
     """Headwords, and what is said of each.
 
     Raises:
-        OSError: the index, or the dictionary beside it, cannot be read.
-        ValueError: one of them is not in dictd's format.
+        DataError: the index, or the dictionary beside it, is missing or not in dictd's format.
     """
-    text = gzip.decompress(index.with_suffix(".dict.dz").read_bytes())
-    for line_number, line in enumerate(index.read_text(encoding="utf-8").splitlines(), start=1):
+    dictionary = index.with_suffix(".dict.dz")
+    try:
+        content = gzip.decompress(dictionary.read_bytes())
+        lines = index.read_text(encoding="utf-8").splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DataError(f"{index} and {dictionary.name} cannot be read: {error}") from error
+    for line_number, line in enumerate(lines, start=1):
         try:
             headword, start, length = line.split("\t")
-            entry = text[number(start) : number(start) + number(length)].decode()
+            entry = content[number(start) : number(start) + number(length)].decode()
         except ValueError as error:
-            raise ValueError(f"{index}, line {line_number}: no headword with a place in the dictionary") from error
+            raise DataError(f"{index}, line {line_number}: no headword with a place in the dictionary") from error
         if not headword.startswith("00-database"):
             headword, _, body = entry.partition("\n")
             if not headword.startswith("_"):  # an abbreviation that the dictionary itself uses
@@ -161,7 +151,7 @@ def word_pairs(bodies: Mapping[str, str], sentences: Mapping[str, int]) -> list[
         n_sentences = sentences.get(headword)
         if n_sentences is not None:
             for translation in translations(headword, body):
-                usual = (math.log(n_sentences) - translation.loss, translation.english)
+                usual = (math.log(n_sentences) - translation.penalty, translation.english)
                 best[translation.russian] = max(best.get(translation.russian, usual), usual)
     return [Row(english, russian) for russian, (_, english) in sorted(best.items(), key=lambda item: -item[1][0])]
 
@@ -174,9 +164,9 @@ def translations(headword: str, body: str) -> Iterator[Translation]:
             # After a translation of two words, one word may belong to them: "самка волка, лисы".
             words = [word for part in russian_parts for word in takewhile(RUSSIAN_WORD.fullmatch, part.split(", "))]
             for place, russian in enumerate(words):
-                loss = OF_PART * part + OF_SENSE * sense + OF_PLACE * place
-                if loss <= LARGEST_LOSS and (label != "v" or INFINITIVE.fullmatch(russian)):
-                    yield Translation(f"to {headword}" if label == "v" else headword, russian, loss)
+                penalty = OF_PART * part + OF_SENSE * sense + OF_PLACE * place
+                if penalty <= LARGEST_PENALTY and (label != "v" or INFINITIVE.fullmatch(russian)):
+                    yield Translation(f"to {headword}" if label == "v" else headword, russian, penalty)
 
 
 def phrase_pairs(bodies: Iterable[str]) -> list[Row]:
@@ -192,7 +182,3 @@ def phrase_pairs(bodies: Iterable[str]) -> list[Row]:
                 if " " in english and " " in russian and n_others <= english.count(",") <= russian.count(","):
                     phrases.setdefault(russian, english)
     return [Row(english, russian) for russian, english in phrases.items()]
-
-
-if __name__ == "__main__":
-    app()

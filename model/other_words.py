@@ -1,4 +1,4 @@
-"""`python -m model.other_words DICTIONARY CORPUS... --out FILE`: English-Russian sentences with other words in them.
+"""`python -m model other-words`: English-Russian sentences with words of a dictionary in them.
 
 A word of a dictionary takes the place of another, on both sides and in the form of the other: "She lost her glove"
 becomes "She lost her spoon", "Она потеряла перчатку" "Она потеряла ложку". So a model meets in sentences, with their
@@ -9,16 +9,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import lemminflect
 import numpy as np
 import pymorphy3
-import typer
 from pymorphy3.analyzer import Parse
 
-from model.data import DataError, Row, read_tsv, write_tsv
+from model.data import Row
 
 VARIANTS = 4
 """Rows that are made of one at most."""
@@ -49,8 +47,6 @@ VOWEL_SOUND = re.compile(
     r"(?:hour|honest|honou?r|heir)|(?!uni[^nm]|us[aeiu]|ur[aiou]|ut[ei]|eu|one\b|once\b)[aeiou]", re.I
 )
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
 
 class Entry(NamedTuple):
     """A pair of the dictionary, both in their basic forms, and what can take its place: the same category."""
@@ -66,22 +62,6 @@ class Place(NamedTuple):
     english: re.Match[str]
     russian: re.Match[str]
     entry: Entry
-
-
-@app.command()
-def main(
-    dictionary: Annotated[Path, typer.Argument(help="What `python -m model.dictionary` wrote.")],
-    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Russian files.")],
-    out: Annotated[Path, typer.Option(help="English<TAB>Russian lines, .tsv.xz; a file there is replaced.")],
-) -> None:
-    """Exchange words of sentence pairs for words of a dictionary, for common ones more often."""
-    try:
-        rows = (row for path in corpora for row in read_tsv(path))
-        n_rows = write_tsv(out, with_other_words(rows, list(read_tsv(dictionary))))
-    except (OSError, DataError) as error:
-        typer.secho(str(error), fg=typer.colors.RED, err=True)
-        raise typer.Exit(1) from None
-    typer.echo(f"{out}: {n_rows:,} pairs")
 
 
 def with_other_words(rows: Iterable[Row], dictionary: Sequence[Row]) -> Iterator[Row]:
@@ -234,7 +214,3 @@ def _with_article(text: str, start: int) -> str:
     """An article right before `start` is "an" before a vowel."""
     before, word = text[:start], text[start:]
     return re.sub(r"\b([Aa])n? $", r"\1n " if VOWEL_SOUND.match(word) else r"\1 ", before) + word
-
-
-if __name__ == "__main__":
-    app()

@@ -99,7 +99,7 @@ def test_where_no_translation_is_left_what_was_there_stays(
     known = ["--without", str(write(tmp_path / "known.tsv.xz", TEXTS))] if not option else []
     result = run(artifact("translation", "fp32"), [corpus], out, *known, *option)
     assert result.exit_code == 1
-    assert "not written, as there are no rows for it" in result.stderr
+    assert "none has a translation that is kept" in result.stderr
     assert [row.left for row in read_tsv(out)] == ["precious"]
     assert not list(tmp_path.glob("*.unfinished"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from model.config import DataSource, HubSource
-from model.data import DataError, Row, load_rows, read_tsv, write_tsv
+from model.data import DataError, NoRowsError, Row, load_rows, read_tsv, write_tsv
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -138,5 +138,7 @@ def test_a_corpus_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
     with pytest.raises(DataError, match="no more"):
         write_tsv(path, broken())
+    with pytest.raises(NoRowsError, match="no rows"):
+        write_tsv(path, [])
     assert list(read_tsv(path)) == rows
     assert list(path.parent.iterdir()) == [path]

@@ -1,12 +1,12 @@
 import gzip
-import lzma
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from model.data import Row, read_tsv
-from model.dictionary import DIGITS, app, entries, pairs, phrase_pairs, translations
+from model.__main__ import app
+from model.data import DataError, Row, read_tsv
+from model.dictionary import DIGITS, dictionary_pairs, entries, phrase_pairs, translations
 
 SPOON = """spoon
    _I  [spʊ:n]
@@ -62,8 +62,8 @@ def test_entries_are_where_the_index_says(index: Path) -> None:
     assert "soup-spoon for the host" in found["spoon"]  # a word that two lines shared
 
 
-def test_a_word_of_one_word_has_its_sense_and_place_as_a_loss(index: Path) -> None:
-    found = {(new.english, new.russian): new.loss for new in translations("spoon", dict(entries(index))["spoon"])}
+def test_a_word_of_one_word_is_worth_less_for_its_sense_and_place(index: Path) -> None:
+    found = {(new.english, new.russian): new.penalty for new in translations("spoon", dict(entries(index))["spoon"])}
     # A sense that few people use is none: "блесна" is the third.
     assert found == {("spoon", "ложка"): 0.0, ("spoon", "блесна"): 2.0, ("to spoon", "зачерпывать"): 2.0}
 
@@ -88,7 +88,7 @@ def test_single_words_of_a_headword(body: str, russian: list[str]) -> None:
 
 
 def test_each_russian_word_has_its_most_usual_translation_and_the_common_come_first(index: Path, corpus: Path) -> None:
-    words = [row for row in pairs(index, [corpus]) if " " not in row.right]
+    words = [row for row in dictionary_pairs(index, [corpus]) if " " not in row.right]
     assert words[:2] == [Row("scoop", "совок"), Row("spoon", "ложка")], "five sentences have a scoop, four a spoon"
     assert Row("to scoop", "черпать") in words
     assert len({row.right for row in words}) == len(words)
@@ -120,11 +120,11 @@ def test_words_that_hardly_any_sentence_has_or_too_many_are_left_out(index: Path
     for n_with, n_without in ((2, 1000), (20, 1000)):
         path = tmp_path / "corpus.tsv"
         path.write_text("A spoon.\tЛожка.\n" * n_with + "Well.\tНу.\n" * n_without, encoding="utf-8")
-        assert not [row for row in pairs(index, [path]) if " " not in row.right]
+        assert not [row for row in dictionary_pairs(index, [path]) if " " not in row.right]
 
 
 def test_phrases_have_their_first_translation_and_no_asides(index: Path, corpus: Path) -> None:
-    phrases = [row for row in pairs(index, [corpus]) if " " in row.right]
+    phrases = [row for row in dictionary_pairs(index, [corpus]) if " " in row.right]
     assert phrases == [
         Row("to eat something with a spoon", "есть что-то ложкой"),
         Row("he scoops, so that it hurts", "он черпает, что вредно"),
@@ -133,23 +133,26 @@ def test_phrases_have_their_first_translation_and_no_asides(index: Path, corpus:
 
 def test_the_command_writes_a_corpus(index: Path, corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "dictionary.en-ru.tsv.xz"
-    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
+    result = CliRunner().invoke(app, ["dictionary", str(index), str(corpus), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert list(read_tsv(out)) == list(pairs(index, [corpus]))
+    assert list(read_tsv(out)) == list(dictionary_pairs(index, [corpus]))
 
 
-def test_what_is_wrong_is_named_and_no_file_is_left(index: Path, corpus: Path, tmp_path: Path) -> None:
-    out = tmp_path / "dictionary.en-ru.tsv.xz"
-    out.write_bytes(lzma.compress(b"old\told\n"))
-    index.with_suffix(".dict.dz").unlink()
-    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
-    assert result.exit_code == 1
-    assert "small.dict.dz" in result.stderr
-    assert list(read_tsv(out)) == [Row("old", "old")]
-    index.with_suffix(".dict.dz").write_bytes(gzip.compress(b""))
-    index.write_text("spoon with no place\n")
-    result = CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)])
-    assert result.exit_code == 1
-    assert "small.index, line 1: no headword with a place in the dictionary" in result.stderr
-    index.write_text("spoon\tA\t!\n")
-    assert "small.index, line 1" in CliRunner().invoke(app, [str(index), str(corpus), "--out", str(out)]).stderr
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("small.dict.dz", None, r"small\.index and small\.dict\.dz cannot be read: .*No such file"),
+        ("small.dict.dz", b"no gzip", r"small\.dict\.dz cannot be read: Not a gzipped file"),
+        ("small.dict.dz", gzip.compress(SPOON.encode())[:-20], r"small\.dict\.dz cannot be read"),
+        ("small.index", b"\xff", r"small\.index and small\.dict\.dz cannot be read: .*utf-8"),
+        ("small.index", b"spoon with no place\n", r"small\.index, line 1: no headword with a place in the dictionary"),
+        ("small.index", b"spoon\tA\t!\n", r"small\.index, line 1: no headword with a place in the dictionary"),
+    ],
+)
+def test_a_dictionary_that_cannot_be_read_is_named(
+    index: Path, corpus: Path, name: str, content: bytes | None, message: str
+) -> None:
+    path = index.with_name(name)
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        list(dictionary_pairs(index, [corpus]))

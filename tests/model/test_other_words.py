@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from model.data import Row, read_tsv
-from model.other_words import app, with_other_words
+from model.__main__ import app
+from model.data import DataError, Row, read_tsv
+from model.other_words import with_other_words
 
 GLOVE, SPOON, UMBRELLA, TABLE = ("glove", "перчатка"), ("spoon", "ложка"), ("umbrella", "зонтик"), ("table", "стол")
 BLUE, CARRY, WASH = ("blue", "синий"), ("to carry", "нести"), ("to wash", "мыть")
@@ -72,7 +73,8 @@ def test_a_word_takes_the_place_of_another_in_its_form(
         (("In a hurry, often.", "Часто второпях."), (SLOWLY, ("often", "часто"))),  # an adverb with a place of its own
         (("Next table.", "Следующий стол."), (BLUE, ("next", "следующий"))),  # the table after this one
         (("I sleep badly.", "Я сплю плохо."), (("to fly", "лететь"), ("to sleep", "спать"))),  # what follows may differ
-        (("We defeat him.", "Мы его победим."), (("to sleep", "спать"), ("to defeat", "победить"))),  # has no object
+        (("We defeat him.", "Мы его победим."), (("to arrive", "прибыть"), ("to defeat", "победить"))),  # has no object
+        (("He washed the cup.", "Он мыл чашку."), (("to bring", "принести"), WASH)),  # was washing, not has brought
     ],
     ids=lambda value: value[0] if isinstance(value[0], str) else None,
 )
@@ -104,9 +106,9 @@ def test_the_command_writes_a_corpus_or_says_what_is_wrong(tmp_path: Path) -> No
     dictionary, corpus, out = (tmp_path / name for name in ("d.tsv", "c.tsv", "o.tsv.xz"))
     dictionary.write_text("glove\tперчатка\nspoon\tложка\na long spoon\tдлинная ложка\n", encoding="utf-8")
     corpus.write_text("A glove.\tПерчатка.\n", encoding="utf-8")
-    result = CliRunner().invoke(app, [str(dictionary), str(corpus), "--out", str(out)])
+    result = CliRunner().invoke(app, ["other-words", str(dictionary), str(corpus), "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert list(read_tsv(out)) == [Row("A spoon.", "Ложка.")]
-    result = CliRunner().invoke(app, [str(dictionary), str(corpus), "--out", str(tmp_path / "o.tsv")])
-    assert result.exit_code == 1
-    assert "must end in .xz" in result.stderr
+    result = CliRunner().invoke(app, ["other-words", str(dictionary), str(corpus), "--out", str(tmp_path / "o.tsv")])
+    assert isinstance(result.exception, DataError)
+    assert "must end in .xz" in str(result.exception)
