@@ -40,6 +40,11 @@ def made(english: str, russian: str, *dictionary: tuple[str, str]) -> set[Row]:
         (("You wash the spoons.", "Ты моешь ложки."), (CARRY, WASH), ("You carry the spoons.", "Ты несёшь ложки.")),
         (("They wash the spoons.", "Они моют ложки."), (CARRY, WASH), ("They carry the spoons.", "Они несут ложки.")),
         (("Wash the spoons!", "Мойте ложки!"), (CARRY, WASH), ("Carry the spoons!", "Несите ложки!")),
+        (
+            ("Wash the cup!", "Вымой чашку!"),
+            (("to grip", "сжать"), ("to wash", "вымыть")),
+            ("Grip the cup!", "Сожми чашку!"),
+        ),
         (("He sleeps.", "Он спит."), (("to fly", "лететь"), ("to sleep", "спать")), ("He flies.", "Он летит.")),
         (
             ("He did it quickly.", "Он сделал это быстро."),
@@ -60,6 +65,7 @@ def test_a_word_takes_the_place_of_another_in_its_form(
     [
         (("A glove.", "Перчатка."), (UMBRELLA, GLOVE)),  # feminine and masculine: adjectives and verbs would not agree
         (("I see a table.", "Я вижу стол."), (("boy", "мальчик"), TABLE)),  # animate: мальчика
+        (("A glove.", "Бокрётка."), (SPOON, ("glove", "бокрётка"))),  # whose forms are guesses
         (("A glove.", "Ложка."), (SPOON, GLOVE)),  # no translation of each other
         (("A glove on a glove.", "Перчатка на перчатке."), (SPOON, GLOVE)),  # which is which?
         (("Gloves for sale.", "Перчатка на продажу."), (SPOON, GLOVE)),  # one and many
