@@ -12,15 +12,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from service.scheduler import Sequence
 
 MAX_BEAM_SIZE = 8
 
 FinishReason = Literal["eos", "length", "repetition"]
-Integers = NDArray[np.int64]
 Target = tuple[int, "Target | None"]
 """The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
@@ -70,8 +66,13 @@ class DecoderRows(Protocol):
         """Read sources, one into each place from `first_place` on."""
 
     def step(
-        self, token_ids: Integers, positions: Integers, rows_of_sources: Integers, places_of_rows: Integers, k: int
-    ) -> tuple[Integers, NDArray[np.float32]]:
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
         """Feed token_ids (R) at positions (R): the k most probable next tokens and their log-probabilities, (R, k).
 
         Args:
@@ -79,7 +80,7 @@ class DecoderRows(Protocol):
             places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
         """
 
-    def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
 
     def move(self, source_place: int, target_place: int) -> None:
@@ -93,8 +94,8 @@ Live = tuple[float, int, Target]
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
-    What follows a step is plain Python over few short lists: numpy took 1.6 to 3.5 times as long, since each of its
-    calls on arrays of this size costs as much as a hypothesis does here.
+    What is before and after a step is plain Python over few short lists: numpy took 1.6 to 3.5 times as long, since
+    each of its calls on arrays of this size costs as much as a hypothesis does here.
 
     Args:
         rows: enough for all that run at once; a sequence needs as many as its beam is wide.
@@ -109,8 +110,7 @@ class BeamSearch:
     def warm_up(self) -> None:
         """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
-        zero = np.zeros(1, np.int64)
-        self._decoder.step(np.array([self._bos]), zero, zero.reshape(1, 1), zero, 1)
+        self._decoder.step([self._bos], [0], [[0]], [0], 1)
         self._beams.clear()
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
@@ -124,7 +124,7 @@ class BeamSearch:
         """One more token for every hypothesis; how many there were."""
         self._truncate(len(running))
         R, beams = self._n_rows, self._beams
-        W = max(len(beam.live) for beam in beams)
+        W = max([len(beam.live) for beam in beams])
         token_ids, positions, places = [0] * R, [0] * R, [0] * R
         rows_of_sources = []
         for place, beam in enumerate(beams):
@@ -132,16 +132,10 @@ class BeamSearch:
             rows_of_sources.append(rows + rows[:1] * (W - len(rows)))
             for column, (_, row, target) in enumerate(beam.live, place * W):
                 token_ids[row], positions[row], places[row] = target[0], beam.length, column
-        best, log_probs = self._decoder.step(
-            np.array(token_ids),
-            np.array(positions),
-            np.array(rows_of_sources),
-            np.array(places),
-            max(beam.n_candidates for beam in beams),
-        )
-        best_of_rows, log_probs_of_rows = best.tolist(), log_probs.tolist()
+        k = max([beam.n_candidates for beam in beams])
+        best, log_probs = self._decoder.step(token_ids, positions, rows_of_sources, places, k)
         for sequence, beam in zip(running, beams, strict=True):
-            sequence.finished = beam.advance(best_of_rows, log_probs_of_rows, self._eos)
+            sequence.finished = beam.advance(best, log_probs, self._eos)
         self._place(beams)
         return R
 
@@ -153,7 +147,7 @@ class BeamSearch:
 
     @property
     def _n_rows(self) -> int:
-        return sum(len(beam.live) for beam in self._beams)
+        return sum([len(beam.live) for beam in self._beams])
 
     def _truncate(self, n_places: int) -> None:
         """Forget the sequences from place `n_places` on, which have left."""
@@ -163,7 +157,7 @@ class BeamSearch:
 
     def _place(self, beams: "list[Beam]") -> None:
         """Give their live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
-        n = sum(len(beam.live) for beam in beams)
+        n = sum([len(beam.live) for beam in beams])
         free = [True] * n
         moving = []
         for beam in beams:
@@ -176,7 +170,7 @@ class BeamSearch:
             return
         sources, targets = [beam.live[i][1] for beam, i in moving], [row for row in range(n) if free[row]]
         n_tokens = max(beam.length for beam, _ in moving)
-        self._decoder.copy(np.array(sources), np.array(targets), n_tokens)
+        self._decoder.copy(sources, targets, n_tokens)
         for (beam, i), row in zip(moving, targets, strict=True):  # not before: where the copy fails, nothing has moved
             log_prob, _, target = beam.live[i]
             beam.live[i] = log_prob, row, target
@@ -215,16 +209,16 @@ class Beam:
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
         least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
-        best = [i for i in best if totals[i] >= least]
         k = len(totals) // len(self.live)
         self.length += 1
         at_limit = self.length == self._search.max_target_tokens
         check_repetition = repetition_check_due(self.length)
         living: list[Live] = []
         for i in best:
-            parent, candidate = divmod(i, k)
-            _, row, target = self.live[parent]
-            token = token_ids[row][candidate]
+            if totals[i] < least:
+                break
+            _, row, target = self.live[i // k]
+            token = token_ids[row][i % k]
             longer = token, target
             if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
                 self._end(tokens_of(longer), totals[i], eos)

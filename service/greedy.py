@@ -3,8 +3,6 @@
 It is beam search with a beam of one, for less: nothing is selected, and no row is anybody else's.
 """
 
-import numpy as np
-
 from service.decoding import DecoderRows, Hypothesis, Search, is_runaway, reason_of, repetition_check_due
 from service.scheduler import Sequence
 
@@ -27,8 +25,7 @@ class GreedySearch:
     def warm_up(self) -> None:
         """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
-        zero = np.zeros(1, np.int64)
-        self._decoder.step(np.array([self._bos]), zero, zero[:, None], zero, 2)
+        self._decoder.step([self._bos], [0], [[0]], [0], 2)
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
         """Read the sources; each begins as one hypothesis."""
@@ -41,27 +38,22 @@ class GreedySearch:
         """One more token for every sequence; how many there were."""
         N = len(running)
         self._truncate(N)
-        places = np.arange(N)
-        begins = [len(target) == 1 for target in self._targets]
-        best, log_probs = self._decoder.step(
-            np.array([target[-1] for target in self._targets]),
-            np.array([len(target) - 1 for target in self._targets]),
-            places[:, None],
-            places,
-            2 if any(begins) else 1,
-        )
-        choices = ((best[:, 0] == self._eos) & begins).astype(np.int64)  # a translation is never empty
-        tokens, log_probs_of_tokens = best[places, choices].tolist(), log_probs[places, choices].tolist()
-        for place, (token, log_prob) in enumerate(zip(tokens, log_probs_of_tokens, strict=True)):
-            self._log_probs[place] += log_prob
-            self._append(running[place], self._targets[place], token, self._log_probs[place])
+        token_ids = [target[-1] for target in self._targets]
+        positions = [len(target) - 1 for target in self._targets]
+        places = list(range(N))
+        k = 2 if 0 in positions else 1
+        best, log_probs = self._decoder.step(token_ids, positions, [[place] for place in places], places, k)
+        for place, sequence in enumerate(running):
+            choice = int(positions[place] == 0 and best[place][0] == self._eos)  # a translation is never empty
+            self._log_probs[place] += log_probs[place][choice]
+            self._append(sequence, self._targets[place], best[place][choice], self._log_probs[place])
         return N
 
     def move(self, source_place: int, target_place: int) -> None:
         """The last sequence takes a free place."""
         n_tokens = len(self._targets[source_place]) - 1
         self._decoder.move(source_place, target_place)
-        self._decoder.copy(np.array([source_place]), np.array([target_place]), n_tokens)
+        self._decoder.copy([source_place], [target_place], n_tokens)
         self._targets[target_place] = self._targets[source_place]
         self._log_probs[target_place] = self._log_probs[source_place]
         self._truncate(source_place)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
@@ -113,9 +112,8 @@ class ComputationProbe:
         """What runs one decoder step: `rows` sentences, one hypothesis each, all writing their last cached token."""
         runner = TranslationRunner(self._graphs, self._slots)
         runner.encode(0, [[self._eos] * source_length] * rows)
-        token_ids, places = np.full(rows, self._bos), np.arange(rows)
-        positions = np.full(rows, cache_length - 1)
-        return lambda: runner.step(token_ids, positions, places[:, None], places, 1)
+        token_ids, positions, places = [self._bos] * rows, [cache_length - 1] * rows, list(range(rows))
+        return lambda: runner.step(token_ids, positions, [[place] for place in places], places, 1)
 
     def encoding(self, rows: int, source_length: int) -> Callable[[], object]:
         """What reads `rows` sources into empty places."""

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from onnxruntime import InferenceSession, OrtValue
-
-Indices = NDArray[np.int64]
 
 SHORTEST = 32
 
@@ -101,7 +99,7 @@ class Caches(Protocol):
     def write(self, cache: int, first_row: int, block: OrtValue) -> None:
         """Copy a block (B, *heads, K, D), K <= L, into the rows of a cache from `first_row` on."""
 
-    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:
         """Copy the first columns, or more, of rows over other rows of the same cache; none of these is also copied
         from."""
 
@@ -135,10 +133,10 @@ class HostCaches:
         B, K = values.shape[0], values.shape[-2]
         self._rows[cache, first_row : first_row + B, ..., :K, :] = values
 
-    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:
         columns = self._rows[..., :n_columns, :]
         # Most often they are few, and a row is copied faster by itself than what indices choose.
-        for source, target in zip(source_rows.tolist(), target_rows.tolist(), strict=True):
+        for source, target in zip(source_rows, target_rows, strict=True):
             columns[:, target] = columns[:, source]
 
 
@@ -191,7 +189,7 @@ class DeviceCaches:
         B, *_, K, _ = block.shape()
         self._copy(cache, first_row, B, int(block.data_ptr()), K, K)
 
-    def copy(self, source_rows: Indices, target_rows: Indices, n_columns: int) -> None:  # noqa: ARG002 (copies all)
+    def copy(self, source_rows: list[int], target_rows: list[int], n_columns: int) -> None:  # noqa: ARG002 (copies all)
         first_rows = np.arange(self._n_caches)[:, None] * self._slots
         memory = (self._device, 0, np.float32, self._all_rows(self._length), self.address(0))
         binding: Any = self._reorderer.io_binding()

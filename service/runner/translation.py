@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
@@ -18,8 +18,6 @@ from service.decoding import MAX_BEAM_SIZE
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.padding import padded
 from service.runner.provider import Provider
-
-Integers = NDArray[np.int64]
 
 FEWEST_QUERIES = 2
 """Of one cross-attention in beam search. ONNX Runtime multiplies a single row by another kernel than several, whose
@@ -81,16 +79,21 @@ class TranslationRunner:
         self._cross_attention.write(first_place, binding.get_outputs())
 
     def step(
-        self, token_ids: Integers, positions: Integers, rows_of_sources: Integers, places_of_rows: Integers, k: int
-    ) -> tuple[Integers, NDArray[np.float32]]:
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
         """Feed token_ids (R) at positions (R): the k most probable next tokens and their log-probabilities, (R, k).
 
         Args:
             rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
             places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
         """
-        R, (N, W) = len(token_ids), rows_of_sources.shape
-        length = max(positions.tolist()) + 1  # of few numbers, faster than numpy's
+        R, N, W = len(token_ids), len(rows_of_sources), len(rows_of_sources[0])
+        length = max(positions) + 1
         self._self_attention.fit(length, R)
         if self._n_fitted != N:
             self._cross_attention.fit(max(self._source_lengths[:N].tolist()), N)
@@ -102,22 +105,23 @@ class TranslationRunner:
         step.total_length[0] = length
         step.rows_of_sources[:N, :W] = rows_of_sources
         step.places_of_rows[:R] = places_of_rows
-        if step.rows_of_sources.shape[1] != W:
-            step.places_of_rows[:R] += places_of_rows // W * (step.rows_of_sources.shape[1] - W)
+        if (padding := step.rows_of_sources.shape[1] - W) > 0:
+            step.places_of_rows[:R] += step.places_of_rows[:R] // W * padding
         step.source_lengths[:N] = self._source_lengths[:N]
         step.run()
-        if math.isnan(sum(step.log_probs[:R, 0].tolist())):
+        log_probs: list[list[float]] = step.log_probs[:R].tolist()
+        if math.isnan(sum([best for best, *_ in log_probs])):
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
-        return step.token_ids[:R], step.log_probs[:R]
+        return step.token_ids[:R].tolist(), log_probs
 
-    def copy(self, source_rows: Integers, target_rows: Integers, n_tokens: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
         self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source over another one."""
         length = int(self._source_lengths[source_place])
-        self._cross_attention.caches.copy(np.array([source_place]), np.array([target_place]), length)
+        self._cross_attention.caches.copy([source_place], [target_place], length)
         self._source_lengths[target_place] = length
         self._n_fitted = 0
 

@@ -99,7 +99,7 @@ def test_rows_are_copied_over_others_and_nothing_else_changes(
 ) -> None:
     caches.resize(8, rows=0)
     values = write(caches, 0, SLOTS, 8, dtype)
-    caches.copy(np.array(sources), np.array(targets), 5)
+    caches.copy(sources, targets, 5)
     found = content(caches, 8, dtype)
     expected = values.copy()
     expected[:, targets] = values[:, sources]
@@ -112,7 +112,7 @@ def test_copying_no_column_is_no_error(caches: Caches, dtype: DTypeLike) -> None
     """A sequence that was read and has not begun holds none."""
     caches.resize(8, rows=0)
     values = write(caches, 0, SLOTS, 8, dtype)
-    caches.copy(np.array([3]), np.array([0]), 0)
+    caches.copy([3], [0], 0)
     np.testing.assert_array_equal(content(caches, 8, dtype)[:, 1:], values[:, 1:])
 
 
@@ -122,7 +122,7 @@ def test_heads_may_lie_side_by_side(make: Callable[..., Caches]) -> None:
     caches.resize(4, rows=0)
     values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
     caches.write(1, 1, OrtValue.ortvalue_from_numpy(values))
-    caches.copy(np.array([1]), np.array([4]), 4)
+    caches.copy([1], [4], 4)
     caches.resize(8, rows=SLOTS)
     assert caches.shape(SLOTS) == (SLOTS, 8, H * D)
     found = content(caches, 8, np.float32)[1].reshape(caches.shape(SLOTS))

@@ -45,22 +45,27 @@ class Rows:
         self._sources[first_place:] = [*map(tuple, sources), *[None] * (len(self._sources) - n)]
 
     def step(
-        self, token_ids: Array, positions: Array, rows_of_sources: Array, places_of_rows: Array, k: int
-    ) -> tuple[Array, Array]:
-        R, (N, W) = len(token_ids), rows_of_sources.shape
-        assert token_ids.shape == positions.shape == places_of_rows.shape == (R,)
-        np.testing.assert_array_equal(rows_of_sources.ravel()[places_of_rows], np.arange(R))
-        assert ((rows_of_sources >= 0) & (rows_of_sources < R)).all()
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
+        R, (N, W) = len(token_ids), np.shape(rows_of_sources)
+        assert len(positions) == len(places_of_rows) == R
+        assert np.ravel(rows_of_sources)[places_of_rows].tolist() == list(range(R))
+        assert all(0 <= row < R for rows in rows_of_sources for row in rows)
         self._tokens[R:] = RUBBISH
         self._sources[N:] = [None] * (len(self._sources) - N)
         self._tokens[np.arange(R), positions] = token_ids
         log_probs = np.stack([self._next(row, places_of_rows[row] // W, positions[row]) for row in range(R)])
         best = np.argsort(-log_probs, axis=1)[:, :k]
-        return best, np.take_along_axis(log_probs, best, axis=1)
+        return best.tolist(), np.take_along_axis(log_probs, best, axis=1).tolist()
 
-    def copy(self, source_rows: Array, target_rows: Array, n_tokens: int) -> None:
-        assert not set(source_rows.tolist()) & set(target_rows.tolist()), "no row is copied over and copied from"
-        assert len(set(target_rows.tolist())) == len(target_rows)
+    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+        assert not set(source_rows) & set(target_rows), "no row is copied over and copied from"
+        assert len(set(target_rows)) == len(target_rows)
         self._tokens[target_rows] = RUBBISH
         self._tokens[target_rows, :n_tokens] = self._tokens[source_rows, :n_tokens]
 
@@ -226,13 +231,18 @@ class ScriptedRows:
         pass
 
     def step(
-        self, token_ids: Array, positions: Array, rows_of_sources: Array, places_of_rows: Array, k: int
-    ) -> tuple[Array, Array]:
-        self.fed.append((token_ids.tolist(), positions.tolist()))
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
+        self.fed.append((token_ids, positions))
         chosen = [[self._scripts[row][position]] for row, position in enumerate(positions)]
-        return np.array(chosen), np.array([[-0.5 * (position + 1)] for position in positions], np.float32)
+        return chosen, [[-0.5 * (position + 1)] for position in positions]
 
-    def copy(self, source_rows: Array, target_rows: Array, n_tokens: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")
 
     def move(self, source_place: int, target_place: int) -> None:

@@ -11,7 +11,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 import uvicorn
 from numpy.typing import NDArray
@@ -62,20 +61,25 @@ class GatedRows:
         self._sources.update(enumerate(sources, start=first_place))
 
     def step(
-        self, token_ids: Array, positions: Array, rows_of_sources: Array, places_of_rows: Array, k: int
-    ) -> tuple[Array, Array]:
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
         if self.error is not None:
             raise self.error
         self.rows_of_steps.append(len(token_ids))
         chosen = [
-            5 + position if self._sources[place] == self._endless else EOS
-            for place, position in zip(places_of_rows.tolist(), positions.tolist(), strict=True)
+            [5 + position if self._sources[place] == self._endless else EOS]
+            for place, position in zip(places_of_rows, positions, strict=True)
         ]
-        return np.array(chosen)[:, None], np.zeros((len(token_ids), 1), np.float32)
+        return chosen, [[0.0]] * len(token_ids)
 
-    def copy(self, source_rows: Array, target_rows: Array, n_tokens: int) -> None:
+    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")
 
     def move(self, source_place: int, target_place: int) -> None:

@@ -176,9 +176,8 @@ def test_a_step_writes_one_key_in_place(
     """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
     runner = runner_of(translator_artifact, slots=2)
-    zero = np.zeros(1, np.int64)
     runner.encode(0, [[5, EOS]])
-    runner.step(np.array([BOS]), zero, zero[None], zero, 1)
+    runner.step([BOS], [0], [[0]], [0], 1)
     assert "copying past_cache" not in capfd.readouterr().err
     cache = runner._self_attention.caches._rows[0]  # type: ignore[attr-defined]
     assert np.any(cache[0, :, 0])

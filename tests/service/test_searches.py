@@ -15,7 +15,7 @@ from service.scheduler import Sequence
 from service.searches import Searches
 from tests.service.fakes import search_all
 from tests.service.oracle import EOS
-from tests.service.test_decoding import BOS, Array, Rows, ScriptedRows, expected, random_sequence
+from tests.service.test_decoding import BOS, Rows, ScriptedRows, expected, random_sequence
 from tests.service.tiny_artifacts import V
 
 SLOTS = 16
@@ -27,9 +27,14 @@ class CountingRows(Rows):
     most_hypotheses = 0
 
     def step(
-        self, token_ids: Array, positions: Array, rows_of_sources: Array, places_of_rows: Array, k: int
-    ) -> tuple[Array, Array]:
-        self.most_hypotheses = max(self.most_hypotheses, rows_of_sources.shape[1])
+        self,
+        token_ids: list[int],
+        positions: list[int],
+        rows_of_sources: list[list[int]],
+        places_of_rows: list[int],
+        k: int,
+    ) -> tuple[list[list[int]], list[list[float]]]:
+        self.most_hypotheses = max(self.most_hypotheses, len(rows_of_sources[0]))
         return super().step(token_ids, positions, rows_of_sources, places_of_rows, k)
 
 
