@@ -8,12 +8,14 @@ import ast
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import onnx_ir as ir
 import torch
 from onnx_ir.passes.common import RemoveUnusedNodesPass
+from onnxscript import opset23
 from onnxscript.optimizer import fold_constants
 from torch import Tensor, nn
 from torch.export import Dim
@@ -41,6 +43,22 @@ ATTENTION = {"Attention", "GroupQueryAttention"}
 
 SCOPES = "pkg.torch.onnx.name_scopes"
 """Where the exporter notes the modules that a node comes from, outermost first."""
+
+
+def cast(tensor: Any, dtype: int) -> Any:
+    """`Tensor.to`, in ONNX: the optimizer drops it where the tensor has that type already."""
+    return opset23.Cast(tensor, to=dtype)
+
+
+def same(tensor: Any) -> Any:
+    return opset23.Identity(tensor)
+
+
+TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    torch.ops.aten.to.dtype: cast,
+    torch.ops.aten.detach_.default: same,
+}
+"""What PyTorch's exporter translates only once it is decomposed."""
 
 
 class ExportError(RuntimeError):
@@ -82,13 +100,16 @@ def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
     examples += [example(shape, dtype) for shape in signature.floats.values()]
     dynamic = [dynamic_axes(shape) for shape in inputs.values()]
     fixed = len(dynamic) - len(signature.floats)
+    dynamic_shapes = (*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else []))
     with quiet_exporter():
+        captured = torch.export.export(graph.eval(), tuple(examples), dynamic_shapes=dynamic_shapes)
+        # The exporter would trace it twice more, for operators that ONNX lacks: here those of TRANSLATIONS alone.
+        captured.run_decompositions = lambda _: captured
         program = torch.onnx.export(
-            graph.eval(),
-            tuple(examples),
+            captured,
             input_names=list(inputs),
             output_names=list(signature.outputs),
-            dynamic_shapes=(*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else [])),
+            custom_translation_table=TRANSLATIONS,
             opset_version=OPSET,
             dynamo=True,
             verbose=False,

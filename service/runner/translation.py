@@ -101,16 +101,17 @@ class TranslationRunner:
         step = self._step(R, N, W, k)
         step.input_ids[:R, 0] = token_ids
         step.positions[:R] = positions
-        step.positions[R:] = 0
+        if len(step.positions) > R:
+            step.positions[R:] = 0
         step.total_length[0] = length
         step.rows_of_sources[:N, :W] = rows_of_sources
-        step.places_of_rows[:R] = places_of_rows
         if (padding := step.rows_of_sources.shape[1] - W) > 0:
-            step.places_of_rows[:R] += step.places_of_rows[:R] // W * padding
+            places_of_rows = [place + place // W * padding for place in places_of_rows]
+        step.places_of_rows[:R] = places_of_rows
         step.source_lengths[:N] = self._source_lengths[:N]
         step.run()
         log_probs: list[list[float]] = step.log_probs[:R].tolist()
-        if math.isnan(sum([best for best, *_ in log_probs])):
+        if math.isnan(sum([row[0] for row in log_probs])):
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
         return step.token_ids[:R].tolist(), log_probs
 
