@@ -51,6 +51,7 @@ def cast(tensor: Any, dtype: int) -> Any:
 
 
 def same(tensor: Any) -> Any:
+    """`Tensor.detach_`, of constants."""
     return opset23.Identity(tensor)
 
 
@@ -58,7 +59,7 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.to.dtype: cast,
     torch.ops.aten.detach_.default: same,
 }
-"""What PyTorch's exporter translates only once it is decomposed."""
+"""What PyTorch's exporter translates only after its decompositions. The operators are those of opset 24 as well."""
 
 
 class ExportError(RuntimeError):
@@ -103,7 +104,8 @@ def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
     dynamic_shapes = (*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else []))
     with quiet_exporter():
         captured = torch.export.export(graph.eval(), tuple(examples), dynamic_shapes=dynamic_shapes)
-        # The exporter would trace it twice more, for operators that ONNX lacks: here those of TRANSLATIONS alone.
+        # Its decompositions would trace it twice more. Nothing here needs them but TRANSLATIONS, as nothing is written
+        # in place; the proof of each artifact would find it.
         captured.run_decompositions = lambda _: captured
         program = torch.onnx.export(
             captured,

@@ -94,8 +94,8 @@ Live = tuple[float, int, Target]
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
-    What is before and after a step is plain Python over few short lists: numpy took 1.6 to 3.5 times as long, since
-    each of its calls on arrays of this size costs as much as a hypothesis does here.
+    What is around a step is plain Python over few short lists. What follows it took 1.6 to 3.5 times as long in numpy,
+    each of whose calls on arrays of this size costs as much as a hypothesis does here.
 
     Args:
         rows: enough for all that run at once; a sequence needs as many as its beam is wide.

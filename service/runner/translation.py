@@ -109,6 +109,8 @@ class TranslationRunner:
             places_of_rows = [place + place // W * padding for place in places_of_rows]
         step.places_of_rows[:R] = places_of_rows
         step.source_lengths[:N] = self._source_lengths[:N]
+        if len(step.source_lengths) > N:
+            step.source_lengths[N:] = 1
         step.run()
         log_probs: list[list[float]] = step.log_probs[:R].tolist()
         if math.isnan(sum([row[0] for row in log_probs])):

@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from numpy.typing import NDArray
 from starlette.types import Message
 
 from service.app import create_app
@@ -37,7 +36,6 @@ from tests.service.tiny_artifacts import BOS, EOS
 
 pytestmark = pytest.mark.anyio
 
-Array = NDArray[Any]
 
 ENDLESS, SHORT = "the dog", "a cat"
 

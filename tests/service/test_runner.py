@@ -207,6 +207,18 @@ def test_rows_may_be_padded_for_a_device(
     assert_as_alone(everybody, tiny_translator)
 
 
+def test_padding_is_no_longer_than_its_cache(translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a longer source has been; a device might read what is not there."""
+    monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+    runner = runner_of(translator_artifact)
+    for n_sources, length in ((4, 40), (3, 5)):
+        runner.encode(0, [[*[5] * (length - 1), EOS]] * n_sources)
+        rows = list(range(n_sources))
+        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
+    (step,) = runner._steps.values()
+    assert step.source_lengths.max() <= runner._cross_attention.length
+
+
 @pytest.mark.parametrize("pooling", ["mean", "max"])
 def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
