@@ -50,14 +50,14 @@ def cast(tensor: Any, dtype: int) -> Any:
     return opset23.Cast(tensor, to=dtype)
 
 
-def same(tensor: Any) -> Any:
+def identity(tensor: Any) -> Any:
     """`Tensor.detach_`, of constants."""
     return opset23.Identity(tensor)
 
 
 TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.to.dtype: cast,
-    torch.ops.aten.detach_.default: same,
+    torch.ops.aten.detach_.default: identity,
 }
 """What PyTorch's exporter translates only after its decompositions. The operators are those of opset 24 as well."""
 

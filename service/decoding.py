@@ -17,6 +17,9 @@ from service.scheduler import Sequence
 MAX_BEAM_SIZE = 8
 
 FinishReason = Literal["eos", "length", "repetition"]
+Ints = list[int]
+Candidates = tuple[list[Ints], list[list[float]]]
+"""The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
 Target = tuple[int, "Target | None"]
 """The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
@@ -66,21 +69,16 @@ class DecoderRows(Protocol):
         """Read sources, one into each place from `first_place` on."""
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
-        """Feed token_ids (R) at positions (R): the k most probable next tokens and their log-probabilities, (R, k).
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
+        """Feed token_ids (R) at positions (R).
 
         Args:
             rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
             places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
         """
 
-    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
 
     def move(self, source_place: int, target_place: int) -> None:
@@ -198,7 +196,7 @@ class Beam:
         """How many continuations of each row are enough; at first one of them may be the end."""
         return self.width + (self.length == 0)
 
-    def advance(self, token_ids: list[list[int]], log_probs: list[list[float]], eos: int) -> bool:
+    def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
 
         Those that live on have the rows of their parents, several of them perhaps the same one.

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from onnxruntime import InferenceSession, OrtValue
 
 from service.artifact import Artifact
-from service.decoding import MAX_BEAM_SIZE
+from service.decoding import MAX_BEAM_SIZE, Candidates, Ints
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.padding import padded
 from service.runner.provider import Provider
@@ -79,14 +79,9 @@ class TranslationRunner:
         self._cross_attention.write(first_place, binding.get_outputs())
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
-        """Feed token_ids (R) at positions (R): the k most probable next tokens and their log-probabilities, (R, k).
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
+        """Feed token_ids (R) at positions (R).
 
         Args:
             rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
@@ -117,7 +112,7 @@ class TranslationRunner:
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
         return step.token_ids[:R].tolist(), log_probs
 
-    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
         self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Hypothesis, Search, is_runaway
+from service.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Hypothesis, Ints, Search, is_runaway
 from service.scheduler import Sequence
 from tests.service.fakes import search_all
 from tests.service.oracle import EOS, beam_search, goes_round
@@ -45,13 +45,8 @@ class Rows:
         self._sources[first_place:] = [*map(tuple, sources), *[None] * (len(self._sources) - n)]
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
         R, (N, W) = len(token_ids), np.shape(rows_of_sources)
         assert len(positions) == len(places_of_rows) == R
         assert np.ravel(rows_of_sources)[places_of_rows].tolist() == list(range(R))
@@ -63,7 +58,7 @@ class Rows:
         best = np.argsort(-log_probs, axis=1)[:, :k]
         return best.tolist(), np.take_along_axis(log_probs, best, axis=1).tolist()
 
-    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         assert not set(source_rows) & set(target_rows), "no row is copied over and copied from"
         assert len(set(target_rows)) == len(target_rows)
         self._tokens[target_rows] = RUBBISH
@@ -231,18 +226,13 @@ class ScriptedRows:
         pass
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
         self.fed.append((token_ids, positions))
         chosen = [[self._scripts[row][position]] for row, position in enumerate(positions)]
         return chosen, [[-0.5 * (position + 1)] for position in positions]
 
-    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")
 
     def move(self, source_place: int, target_place: int) -> None:

@@ -17,7 +17,7 @@ from starlette.types import Message
 
 from service.app import create_app
 from service.artifact import Artifact, Decoding
-from service.decoding import BeamSearch, Search
+from service.decoding import BeamSearch, Candidates, Ints, Search
 from service.engine import Engine
 from service.errors import InferenceFailed
 from service.loading import attention_pool
@@ -35,7 +35,6 @@ from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS
 
 pytestmark = pytest.mark.anyio
-
 
 ENDLESS, SHORT = "the dog", "a cat"
 
@@ -59,13 +58,8 @@ class GatedRows:
         self._sources.update(enumerate(sources, start=first_place))
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
         self.stepping.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
         if self.error is not None:
@@ -77,7 +71,7 @@ class GatedRows:
         ]
         return chosen, [[0.0]] * len(token_ids)
 
-    def copy(self, source_rows: list[int], target_rows: list[int], n_tokens: int) -> None:
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
         raise AssertionError("a beam of one stays where it is")
 
     def move(self, source_place: int, target_place: int) -> None:

@@ -196,20 +196,25 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
         beams.step([sequence])
 
 
-def test_rows_may_be_padded_for_a_device(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On CUDA a step runs a power of two of rows; those beyond the ones in use change nothing."""
+@pytest.fixture
+def padded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step runs a power of two of rows and of sources, as on CUDA."""
     monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+
+
+@pytest.mark.usefixtures("padded_steps")
+def test_rows_beyond_those_in_use_change_nothing(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
     rng = np.random.default_rng(1)
     everybody = [random_sequence(rng) for _ in range(12)]
     search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
     assert_as_alone(everybody, tiny_translator)
 
 
-def test_padding_is_no_longer_than_its_cache(translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a longer source has been; a device might read what is not there."""
-    monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+@pytest.mark.usefixtures("padded_steps")
+def test_a_place_that_had_a_longer_source_fits_a_cache_that_has_shrunk(translator_artifact: Artifact) -> None:
+    """ONNX Runtime refuses lengths beyond the cache, of padding too."""
     runner = runner_of(translator_artifact)
     for n_sources, length in ((4, 40), (3, 5)):
         runner.encode(0, [[*[5] * (length - 1), EOS]] * n_sources)

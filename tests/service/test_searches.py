@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Ints, Search
 from service.greedy import GreedySearch
 from service.loading import searches
 from service.runner.provider import Provider
@@ -27,13 +27,8 @@ class CountingRows(Rows):
     most_hypotheses = 0
 
     def step(
-        self,
-        token_ids: list[int],
-        positions: list[int],
-        rows_of_sources: list[list[int]],
-        places_of_rows: list[int],
-        k: int,
-    ) -> tuple[list[list[int]], list[list[float]]]:
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
         self.most_hypotheses = max(self.most_hypotheses, len(rows_of_sources[0]))
         return super().step(token_ids, positions, rows_of_sources, places_of_rows, k)
 
