@@ -55,7 +55,7 @@ class ActivationBytes:
 
 SIGNED = ActivationBytes(zero_point=91, limit=91)
 POSITIVE = ActivationBytes(zero_point=0, limit=182)
-"""After a ReLU no byte is spent on signs."""
+"""After a ReLU no byte is spent on signs; what is negative becomes zero here, without it."""
 
 
 def quantize(model: ir.Model, limits: Limits) -> None:
@@ -108,10 +108,10 @@ class Rewriter:
             columns = self.constant(f"{layer(node)}.bytes", np.ascontiguousarray(quantized.T))
         column_scale = self.constant(f"{layer(node)}.scales", column_scales[:, 0])
         producer = x.producer()
-        kind = POSITIVE if producer is not None and producer.op_type == "Relu" else SIGNED
+        kind, of = (POSITIVE, producer.inputs[0]) if producer and producer.op_type == "Relu" else (SIGNED, x)
         scale = self.constant(f"{layer(node)}.step", np.array(self.limits[node.name] / kind.limit, np.float32))
         zero_point = self.constant(f"zero_point_{kind.zero_point}", np.array(kind.zero_point, np.uint8))
-        rows = self.insert(node, "QuantizeLinear", "rows", x, scale, zero_point)
+        rows = self.insert(node, "QuantizeLinear", "rows", of, scale, zero_point)
         last, bias = biased(node)
         inputs = (rows, columns, scale, column_scale, zero_point, None, bias)
         self.replace(last, self.insert(last, "MatMulIntegerToFloat", "product", *inputs, domain=CONTRIB))

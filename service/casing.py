@@ -112,10 +112,8 @@ def without_title_case(
         return text
     others, changes = {span.start for span in stand_ins}, []
     for span in sentences:
-        words = [word for word in _TITLE_WORD.finditer(text, *span.pair) if word.start() not in others]
+        words = _words_of_title(text, span, others, _SMALL_IN_TITLES[language])
         titled = [word for word in words if not _SMALL_IN_TITLES[language].fullmatch(word.group(1))]
-        if not all(word.group()[0].isupper() for word in (*words[:1], *titled)):
-            continue
         is_usual = [_is_usually_small(word.group(1), count_tokens) for word in titled]
         if 2 * sum(is_usual) <= len(titled):
             continue
@@ -138,6 +136,18 @@ def in_capitals(text: str) -> str:
     """The text, as long as before, in capitals: a letter that two of them stand for becomes its own capital, as ẞ, or
     stays as it is."""
     return "".join(_capital(character) for character in text)
+
+
+def _words_of_title(text: str, sentence: Span, others: set[int], small: re.Pattern[str]) -> list[re.Match[str]]:
+    """All words but those that begin at `others`; none where one is small that is not in titles, often the second."""
+    words: list[re.Match[str]] = []
+    for word in _TITLE_WORD.finditer(text, *sentence.pair):
+        if word.start() in others:
+            continue
+        if not word.group()[0].isupper() and not (words and small.fullmatch(word.group(1))):
+            return []
+        words.append(word)
+    return words
 
 
 def _is_usually_small(word: str, count_tokens: CountTokens) -> bool:

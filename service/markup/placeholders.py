@@ -70,6 +70,8 @@ _PLACEHOLDER = re.compile(
     """,
     re.VERBOSE,
 )
+_SUSPECT = re.compile(rf"[\d@{{%$`_/{CURRENCIES}]|\.\S|[a-fA-F]{{8}}-")
+"""What every placeholder has one of: most texts have none, and are not searched, which takes long."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
 _NUMBER = re.compile(
@@ -167,7 +169,8 @@ def _symbol_in(text: str, span: Span) -> Span:
 
 def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
-    spans = [(Span(*match.span()), _kind(match.group())) for match in _PLACEHOLDER.finditer(text)]
+    matches = _PLACEHOLDER.finditer(text) if _SUSPECT.search(text) else ()
+    spans = [(Span(*match.span()), _kind(match.group())) for match in matches]
     kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):

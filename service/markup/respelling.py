@@ -26,12 +26,14 @@ _HARDLY_SEEN = re.compile(
     rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
     rf"|{_INVISIBLE}+"
 )
+_SUSPECT = re.compile(rf"{_LIGATURE}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
+"""What each of these has one of: most texts have none, and are not searched."""
 _INVISIBLES = re.compile(f"{_INVISIBLE}+")
 
 
 def respellings(text: str) -> Iterator[tuple[Span, str]]:
     """Parts of a text, in order, and how models have seen them."""
-    for match in _HARDLY_SEEN.finditer(text):
+    for match in _HARDLY_SEEN.finditer(text) if _SUSPECT.search(text) else ():
         visible = _INVISIBLES.sub("", match.group())
         if visible in _PUNCTUATION:
             usual = _PUNCTUATION[visible]

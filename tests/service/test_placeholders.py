@@ -1,6 +1,8 @@
 """What is to come out of a translation as it went in is found in a text, and nothing else."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.markup.placeholders import protect
 from service.markup.restoration import restore, untranslated
@@ -17,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("(https://en.wikipedia.org/wiki/A_(b)), ok", ["https://en.wikipedia.org/wiki/A_(b)"]),
         ("www.x.fr! «http://é.fr» <ftp://a/b>", ["www.x.fr", "http://é.fr", "ftp://a/b"]),
         ("go to example.com/a, or Example.ORG.", ["example.com/a"]),
+        ("At example.com or www.x.fr!", ["example.com", "www.x.fr"]),
         ("请访问https://x.org/a。谢谢", ["https://x.org/a"]),
         ("ask a.b+c@d-e.co.uk.", ["a.b+c@d-e.co.uk"]),
         ("at https://x.org/{id}/%s", ["https://x.org/{id}/%s"]),
@@ -60,6 +63,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
             "123e4567-e89b-12d3-a456-426614174000 and 0xDEADBEEF, d41d8cd98f00b204e9800998ecf8427e.",
             ["123e4567-e89b-12d3-a456-426614174000", "0xDEADBEEF", "d41d8cd98f00b204e9800998ecf8427e"],
         ),
+        ("aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", ["aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"]),
         ("ISBN 978-3-16-148410-0, effaceable, decade", ["978-3-16-148410-0"]),
         ("at localhost:8000, localhost/a or localhost", ["localhost:8000", "localhost/a"]),
         ("€48, £1.5m or 12,50 € and 100 ¥, $5, a€b", ["€48", "£1.5m", "12,50 €", "100 ¥"]),
@@ -69,6 +73,18 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
 )
 def test_placeholders_are_found_and_prose_is_not(text: str, expected: list[str]) -> None:
     assert placeholders(text) == expected
+
+
+PARTS = [
+    *"aSx1 €/@.,:-+{}()%$`_#\u00a0",
+    *("www.", ".com", "localhost", "http", "://", "mailto:", "345", "A_", "__", "{%", "%}", "```", "0x", "ff-"),
+    *("abcdefab-", "abcd-", "abcdefabcdef"),
+]
+
+
+@given(st.lists(st.sampled_from(PARTS)).map("".join))
+def test_no_placeholder_is_missed_in_a_text_that_looks_as_if_it_had_none(text: str) -> None:
+    assert placeholders(text) == placeholders(text + "\n/")
 
 
 @pytest.mark.parametrize(

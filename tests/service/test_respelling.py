@@ -20,8 +20,10 @@ from service.markup.respelling import respellings
         ("Kranken\u00adhaus", "Krankenhaus"),
         (normalize("NFD", "Où est l'école ?"), "Où est l'école ?"),
         ("the ﬁsh, oﬃce", "the fish, office"),
-        ("I don´t, l`eau", "I don't, l'eau"),
         ("The man—a doctor--is here…", "The man – a doctor – is here..."),
+        *((f"a{hyphens}b", "a – b") for hyphens in ("—", "--")),
+        *((f"l{apostrophe}eau", "l'eau") for apostrophe in "´`"),
+        ("and…", "and..."),
         (normalize("NFD", "été—beau, é´a"), "été – beau, é'a"),
         ("e\u00ad\u0301, a\u200b—b, don\u00ad´t, a-\u200b-b", "é, a – b, don't, a – b"),
         ("же\u0300лтый", "желтый"),
@@ -32,6 +34,11 @@ from service.markup.respelling import respellings
 def test_what_models_have_hardly_seen_is_written_as_they_have_seen_it(text: str, shown: str) -> None:
     assert edited(text, respellings(text))[0] == shown
     assert protect(text).text == shown
+
+
+@given(st.text("aé \n\x00\x1b\x7fe\u0301\u036f\u00ad\u200b\u2069\ufeffﬀﬄ´`…—-"))
+def test_nothing_is_missed_in_a_text_that_looks_usual(text: str) -> None:
+    assert edited(text + "\n´", respellings(text + "\n´"))[0] == edited(text, respellings(text))[0] + "\n´"
 
 
 @given(st.text(st.one_of(st.sampled_from("aé e\u0301\u200b—…"), st.characters(exclude_categories=["Cs"]))))
