@@ -1,4 +1,4 @@
-# Two commands set everything up on a fresh machine with Python 3.11 or newer: `make serve` and `make test`.
+# Two commands set everything up on a fresh machine with Python 3.11 to 3.14: `make serve` and `make test`.
 
 PYTHON ?= python3
 VENV := .venv
@@ -55,7 +55,7 @@ clean: ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attend needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 15) else "attend needs Python 3.11 to 3.14, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/serve.installed: pyproject.toml | $(VENV)/bin/python
