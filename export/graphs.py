@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from export.hard_attention import attend_to_one, attend_to_one_of_past
-from export.onnx_attention import attend, attend_to_past, flatten_rows, look_up, top_k
+from export.onnx_attention import at_most, attend, attend_to_past, flatten_rows, look_up, top_k
 from model.attention import MultiHeadAttention, inverse_temperature
 from model.layers import DecoderLayer, EncoderLayer
 from model.transformer import Encoder, Transformer, TransformerClassifier
@@ -218,7 +218,7 @@ def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     R, V = log_probs.shape
     size = group_size(V)
     maxima = log_probs.view(R, V // size, size).amax(dim=-1)
-    _, groups = top_k(maxima, k.clamp(max=V // size))  # (R, k), or all groups
+    _, groups = top_k(maxima, at_most(k, V // size, unknown=R))  # (R, k), or all groups
     tokens = flatten_rows(groups.unsqueeze(-1) * size + torch.arange(size))  # (R, k * size)
     best, places = top_k(log_probs.gather(1, tokens), k)
     return best, tokens.gather(1, places)

@@ -116,6 +116,25 @@ def top_k(scores: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
+def at_most(k: Tensor, n: int, unknown: int) -> Tensor:
+    """k (1), but n if that is less: the size of a slice.
+
+    CUDA reads k from main memory where it is the end of a slice or the k of a selection. A comparison it would compute
+    on the device, with a copy there and one back at every step.
+
+    Args:
+        unknown: a size that tracing does not know, for the slice: its size would become a constant.
+    """
+    kept = torch.onnx.ops.symbolic(
+        "Slice",
+        (torch.zeros(n), torch.tensor([0]), k),
+        dtype=torch.float32,
+        shape=(unknown,),
+        version=OPSET,
+    )
+    return torch.onnx.ops.symbolic("Shape", (kept,), dtype=torch.int64, shape=(1,), version=OPSET)
+
+
 def look_up(table: Tensor, indices: Tensor) -> Tensor:
     """table (V, ...) at indices of any shape: (*indices, ...). One node, where PyTorch's indexing takes two."""
     shape = (*indices.shape, *table.shape[1:])

@@ -142,7 +142,7 @@ class HostCaches:
 
 class DeviceCaches:
     """In a device's memory, the rows of one cache after those of another. They are copied there by the graphs of
-    copy_graphs.py, which see float32 words of any type.
+    device_graphs.py, which see float32 words of any type.
 
     Args:
         device: ONNX Runtime's name of it, such as "cuda".

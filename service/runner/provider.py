@@ -1,6 +1,7 @@
 """The execution provider: which one this machine can really use, its sessions and its memory."""
 
 import contextlib
+import functools
 import io
 import math
 import os
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import onnxruntime
 from numpy.typing import DTypeLike
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Caches, DeviceCaches, HostCaches, Lengths
-from service.runner.copy_graphs import REORDER, WRITE
+from service.runner.device_graphs import PROBE, REORDER, WRITE
 
 FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
 
@@ -47,16 +49,26 @@ class Provider:
         """Load a graph.
 
         Raises:
-            StartRefused: ONNX Runtime cannot load it.
+            StartRefused: ONNX Runtime cannot load it, or not on this provider.
         """
+        name = graph if isinstance(graph, Path) else "a graph of this provider"
+        if self.name == "cuda":
+            _load_cuda()
         try:
             source = graph if isinstance(graph, bytes) else str(graph)
-            return onnxruntime.InferenceSession(
+            session = onnxruntime.InferenceSession(
                 source, self._options(), self._providers(), disabled_optimizers=SLOWER_FUSIONS
             )
         except Exception as error:  # its exception types share no base
-            reason = str(error).splitlines()[0]
-            raise StartRefused(f"{graph!s}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
+            reason = _first_line(error)
+            raise StartRefused(f"{name}: ONNX Runtime {onnxruntime.__version__} cannot load it: {reason}") from error
+        # Where a provider cannot be started, ONNX Runtime takes the next one and says nothing.
+        if self.name == "cuda" and "CUDAExecutionProvider" not in session.get_providers():
+            raise StartRefused(
+                f"{name}: ONNX Runtime {onnxruntime.__version__} could not start its CUDA provider "
+                "(no GPU, no driver, or no CUDA libraries)"
+            )
+        return session
 
     def caches(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Caches:
         """Memory (n_caches, slots, *heads, 0, width) where this provider's graphs can work on it."""
@@ -117,28 +129,37 @@ def usable_cores() -> int:
 
 
 def _why_unusable(cuda: Provider) -> str | None:
-    """None if a graph with the operators of ours really runs on it. Being listed is not enough: the build lists CUDA
-    on machines without a GPU too, and falls back to the CPU when a session is made."""
+    """None if a graph with operators of ours really runs on it. Being listed is not enough: the build lists CUDA on
+    machines without a GPU too. Nor is being loaded: some of what kernels need is looked for when they run."""
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         return f"this build of ONNX Runtime {onnxruntime.__version__} has no CUDA provider"
     with _quiet():
-        onnxruntime.preload_dlls()  # CUDA libraries installed as Python packages
         try:
-            session = cuda.session(WRITE)
+            cuda.session(PROBE).run(None, {"numbers": np.ones((1, 1, 64), np.float32)})
         except StartRefused as error:
             return str(error)
-    if "CUDAExecutionProvider" not in session.get_providers():
-        return "ONNX Runtime could not start its CUDA provider (no GPU, no driver, or no CUDA and cuDNN libraries)"
+        except Exception as error:  # ONNX Runtime's exception types share no base
+            return _first_line(error)
     return None
+
+
+@functools.cache
+def _load_cuda() -> None:
+    """CUDA libraries that are installed as Python packages, which each process must load for itself."""
+    with contextlib.redirect_stdout(io.StringIO()):  # nothing of those that are not there: the system may have them
+        onnxruntime.preload_dlls()
 
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """Without the reports of libraries that are not there: that is what is being found out."""
+    """Without ONNX Runtime's reports of what is not there: that is what is being found out."""
     onnxruntime.set_default_logger_severity(FATAL_ONLY)
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+    yield
     onnxruntime.set_default_logger_severity(ERRORS_ONLY)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _core_of(cpu: int) -> tuple[str, str]:

@@ -171,7 +171,8 @@ class Step:
             "source_lengths": self.source_lengths,
             "k": np.array([k]),
         }
-        self._bind_inputs()
+        if provider.name == "cpu":
+            self._bind_inputs()
         for name, array in (("token_ids", self.token_ids), ("log_probs", self.log_probs)):
             self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
 

@@ -121,11 +121,17 @@ def test_names_shapes_and_types_at_the_boundary(
 
 def test_a_decoder_step_moves_nothing_that_need_not_move(artifact: MakeArtifact) -> None:
     operators = count_operators(load(artifact, "translation", "decoder_step.onnx", "fp32"))
-    assert not {"Cast", "Shape", "Concat", "Expand", "Slice", "Where", "Gemm", "Identity"} & operators.keys()
+    assert not {"Cast", "Concat", "Expand", "Where", "Gemm", "Identity"} & operators.keys()
+    assert operators["Slice"] == operators["Shape"] == 1  # of the number of candidates
     assert not {"Transpose", "GatherND"} & operators.keys()  # the tied weight is small enough to be folded
     # Per layer: the hypotheses of a source become queries of one cross-attention, and rows again.
     assert operators["Gather"] == 2 + 2 * 2  # the first two: tokens and positions
     assert operators["MatMul"] == 2 * 6 + 1  # per layer: q, k, v in one; three more of attention; two of feed-forward
+
+
+def test_the_number_of_candidates_is_read_where_cuda_reads_it_from_main_memory(artifact: MakeArtifact) -> None:
+    nodes = load(artifact, "translation", "decoder_step.onnx", "fp16").graph.node
+    assert {node.op_type for node in nodes if "k" in node.input} == {"Slice", "TopK"}
 
 
 def test_cross_attention_of_all_layers_is_projected_at_once(artifact: MakeArtifact) -> None:

@@ -21,7 +21,7 @@ from service.runner.caches import (
     power_of_two,
     quarter_power_of_two,
 )
-from service.runner.copy_graphs import REORDER, REORDER_TEXT, WRITE, WRITE_TEXT
+from service.runner.device_graphs import PROBE, PROBE_TEXT, REORDER, REORDER_TEXT, WRITE, WRITE_TEXT
 from service.runner.provider import Provider
 
 C, SLOTS, H, D = 2, 5, 3, 4
@@ -166,8 +166,8 @@ def test_a_group_has_another_version_when_its_memory_has_moved() -> None:
     assert versions == [0, 1, 1, 2, 2]
 
 
-@pytest.mark.parametrize(("text", "serialized"), [(WRITE_TEXT, WRITE), (REORDER_TEXT, REORDER)])
-def test_a_serialized_copy_graph_is_the_one_in_the_text(text: str, serialized: bytes) -> None:
+@pytest.mark.parametrize(("text", "serialized"), [(WRITE_TEXT, WRITE), (REORDER_TEXT, REORDER), (PROBE_TEXT, PROBE)])
+def test_a_serialized_graph_is_the_one_in_the_text(text: str, serialized: bytes) -> None:
     model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model)
     assert base64.b64encode(serialized) == base64.b64encode(model.SerializeToString(deterministic=True))

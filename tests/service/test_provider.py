@@ -6,7 +6,7 @@ import pytest
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner import provider
-from service.runner.copy_graphs import WRITE
+from service.runner.device_graphs import WRITE
 from service.runner.provider import Provider, choose_provider, usable_cores
 
 
@@ -16,16 +16,27 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Provider, "_providers", lambda self: ["CPUExecutionProvider"])
 
 
+class Session:
+    """Of a GPU: it uses CUDA, and runs unless a library is missing."""
+
+    missing: str | None = None
+
+    def __init__(self, *arguments: object, **options: object) -> None:
+        pass
+
+    def get_providers(self) -> list[str]:
+        return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+    def run(self, *arguments: object) -> None:
+        if self.missing is not None:
+            raise RuntimeError(self.missing)
+
+
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with one, where a session tells that it uses it."""
-
-    class Session:
-        def get_providers(self) -> list[str]:
-            return ["CUDAExecutionProvider", "CPUExecutionProvider"]
-
+    """As on a machine with one."""
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
-    monkeypatch.setattr(Provider, "session", lambda self, graph: Session())
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
 
 
 def test_auto_is_the_cpu_where_cuda_is_listed_but_cannot_be_used(no_gpu: None) -> None:
@@ -43,6 +54,30 @@ def test_cpu_is_the_cpu_even_where_cuda_can_be_used(gpu: None) -> None:
 def test_cuda_is_refused_with_the_reason_where_it_cannot_be_used(no_gpu: None) -> None:
     with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but CUDA cannot be used here: "):
         choose_provider("cuda", threads=None)
+
+
+def test_cuda_is_refused_where_it_loads_and_does_not_run(gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "missing", "cuDNN is unavailable\nand so on")
+    with pytest.raises(ProviderUnavailable, match=r"cannot be used here: cuDNN is unavailable$"):
+        choose_provider("cuda", threads=None)
+    assert choose_provider("auto", threads=3) == Provider("cpu", threads=3)
+
+
+def test_a_session_that_fell_back_to_the_cpu_is_refused(no_gpu: None) -> None:
+    with pytest.raises(StartRefused, match="could not start its CUDA provider"):
+        Provider("cuda", threads=1).session(WRITE)
+
+
+def test_a_process_loads_the_cuda_libraries_before_its_first_session(
+    gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: events.append("libraries"))
+    monkeypatch.setattr(Session, "__init__", lambda self, *arguments, **options: events.append("session"))
+    provider._load_cuda.cache_clear()
+    for name in ("cpu", "cuda", "cuda"):
+        Provider(name, threads=1).session(WRITE)
+    assert events == ["session", "libraries", "session", "session"]
 
 
 def test_cuda_is_refused_by_a_build_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
