@@ -1,52 +1,15 @@
 """The shipped artifacts behind a real server process, as `make serve` starts it."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
+from tests.running_service import running_service
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of `python -m service` on a port that the system chose."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ATTEND_")}
-    log = tmp_path_factory.mktemp("server") / "log"
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "service"],
-            cwd=ROOT,
-            env=environment | {"ATTEND_PORT": "0", "ATTEND_PROVIDER": "cpu"},
-            stderr=file,
-        )
-    try:
-        with httpx.Client(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
-            _wait_until_ready(client)
-            yield client
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
-
-
-def _announced_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
-    """Where the server says that it listens."""
-    deadline = time.monotonic() + PATIENCE_S
-    while "Uvicorn running on " not in (said := log.read_text(encoding="utf-8")):
-        assert process.poll() is None, f"the server ended: {said}"
-        assert time.monotonic() < deadline, f"the server never listened: {said}"
-        time.sleep(0.05)
-    return said.split("Uvicorn running on ")[1].split()[0]
-
-
-def _wait_until_ready(client: httpx.Client) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while client.get("/health/ready").status_code != 200:
-        assert time.monotonic() < deadline, client.get("/health/ready").text
-        time.sleep(0.05)
+    with running_service(tmp_path_factory.mktemp("server") / "log", {"ATTEND_PROVIDER": "cpu"}) as client:
+        yield client

@@ -11,7 +11,7 @@ from unicodedata import normalize
 import httpx
 import pytest
 
-from tests.end_to_end.conftest import ROOT
+from tests.running_service import ROOT
 
 CHECKPOINTS = ROOT / "checkpoints"
 

@@ -1,0 +1,96 @@
+/* Stand-ins for the CUDA libraries, for machines without a GPU: a device's memory is main memory, copies are made, and
+   kernels compute nothing. What else ONNX Runtime's CUDA provider needs is generated: functions that return 0, which
+   is success (cuda_stand_ins.py). */
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *zeros(size_t size) {
+  size_t padded = (size + 511) / 256 * 256;
+  return memset(aligned_alloc(256, padded), 0, padded);
+}
+
+int cudaMalloc(void **memory, size_t size) { *memory = zeros(size); return 0; }
+int cudaMallocHost(void **memory, size_t size) { *memory = zeros(size); return 0; }
+int cudaHostAlloc(void **memory, size_t size, unsigned flags) { *memory = zeros(size); return 0; }
+int cudaFree(void *memory) { free(memory); return 0; }
+int cudaFreeHost(void *memory) { free(memory); return 0; }
+int cudaMemcpy(void *to, const void *from, size_t size, int kind) { memmove(to, from, size); return 0; }
+int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) { memmove(to, from, size); return 0; }
+int cudaMemset(void *memory, int value, size_t size) { memset(memory, value, size); return 0; }
+int cudaMemsetAsync(void *memory, int value, size_t size, void *stream) { memset(memory, value, size); return 0; }
+int cudaMemGetInfo(size_t *available, size_t *total) { *available = 6ul << 30; *total = 8ul << 30; return 0; }
+int cudaPointerGetAttributes(char *attributes, const void *memory) {
+  memset(attributes, 0, 32);
+  *(int *)attributes = 2; /* cudaMemoryTypeDevice */
+  return 0;
+}
+
+/* The beginning of cudaDeviceProp. */
+struct properties {
+  char name[256], uuid[16], luid[8];
+  unsigned luidDeviceNodeMask;
+  size_t totalGlobalMem, sharedMemPerBlock;
+  int regsPerBlock, warpSize;
+  size_t memPitch;
+  int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+  size_t totalConstMem;
+  int major, minor;
+  size_t textureAlignment, texturePitchAlignment;
+  int multiProcessorCount;
+};
+
+int cudaGetDeviceProperties(struct properties *found, int device) {
+  memset(found, 0, 900);
+  *found = (struct properties){
+      .name = "stand-in", .totalGlobalMem = 8ul << 30, .sharedMemPerBlock = 49152, .regsPerBlock = 65536,
+      .warpSize = 32, .maxThreadsPerBlock = 1024, .maxThreadsDim = {1024, 1024, 64},
+      .maxGridSize = {2147483647, 65535, 65535}, .major = 8, .minor = 0, .multiProcessorCount = 80};
+  return 0;
+}
+int cudaDeviceGetAttribute(int *value, int attribute, int device) {
+  switch (attribute) {
+    case 16: *value = 80; break; /* multiprocessors */
+    case 75: *value = 8; break;  /* compute capability, major */
+    case 76: *value = 0; break;  /* minor */
+    default: *value = 1024;
+  }
+  return 0;
+}
+int cudaGetDeviceCount(int *count) { *count = 1; return 0; }
+int cudaGetDevice(int *device) { *device = 0; return 0; }
+int cudaDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cudaRuntimeGetVersion(int *version) { *version = 13000; return 0; }
+const char *cudaGetErrorName(int error) { return "an error of the stand-in"; }
+const char *cudaGetErrorString(int error) { return "an error of the stand-in"; }
+
+int cudaStreamCreate(void **stream) { *stream = zeros(8); return 0; }
+int cudaStreamCreateWithFlags(void **stream, unsigned flags) { *stream = zeros(8); return 0; }
+int cudaStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+int cudaEventCreate(void **event) { *event = zeros(8); return 0; }
+int cudaEventCreateWithFlags(void **event, unsigned flags) { *event = zeros(8); return 0; }
+
+void **__cudaRegisterFatBinary(void *binary) {
+  static void *handle[4];
+  return handle;
+}
+int __cudaPopCallConfiguration(unsigned *grid, unsigned *block, size_t *shared, void **stream) {
+  for (int i = 0; i < 3; i++) grid[i] = block[i] = 1;
+  *shared = 0;
+  *stream = NULL;
+  return 0;
+}
+
+int cublasCreate_v2(void **handle) { *handle = zeros(8); return 0; }
+int cublasGetMathMode(void *handle, int *mode) { *mode = 0; return 0; }
+const char *cublasGetStatusName(int status) { return "a status of the stand-in"; }
+const char *cublasGetStatusString(int status) { return "a status of the stand-in"; }
+int cublasLtCreate(void **handle) { *handle = zeros(8); return 0; }
+
+int cudnnCreate(void **handle) { *handle = zeros(64); return 0; }
+int cudnnCreateTensorDescriptor(void **descriptor) { *descriptor = zeros(64); return 0; }
+int cudnnCreateReduceTensorDescriptor(void **descriptor) { *descriptor = zeros(64); return 0; }
+int cudnnGetReductionIndicesSize(void *handle, void *reduction, void *from, void *to, size_t *size) { *size = 256; return 0; }
+int cudnnGetReductionWorkspaceSize(void *handle, void *reduction, void *from, void *to, size_t *size) { *size = 256; return 0; }
+const char *cudnnGetErrorString(int status) { return "a status of the stand-in"; }
+size_t cudnnGetVersion(void) { return 91200; }

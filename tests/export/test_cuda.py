@@ -1,0 +1,95 @@
+"""The service on ONNX Runtime's CUDA provider, as far as a machine without a GPU shows it: kernels compute nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.export.cuda_stand_ins import CUDNN, build
+from tests.export.tiny_checkpoints import MakeArtifact
+from tests.running_service import ROOT, running_service
+
+Environment = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def gpu(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """What makes a process find one."""
+    return build(tmp_path_factory.mktemp("site"))
+
+
+def said_by(script: str, environment: Environment, *arguments: object) -> tuple[str, str]:
+    """The output and the errors of a Python process."""
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout, done.stderr
+
+
+def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact, tmp_path: Path) -> None:
+    """Translations come from a worker process, everything else from the server's own."""
+    artifacts = tmp_path / "artifacts"
+    artifacts.mkdir()
+    for kind in ("translation", "mean_classifier"):
+        (artifacts / kind).symlink_to(artifact(kind, "fp16"))
+    settings = {"ATTEND_PROVIDER": "cuda", "ATTEND_ARTIFACTS": str(artifacts)}
+    with running_service(tmp_path / "log", gpu | settings) as client:
+        models = client.get("/models").json()["models"]
+        assert [model["provider"] for model in models] == ["cuda", "cuda"]
+        texts = ["a b c.", "d e f g h. i j k", "l" * 20]
+        for beam_size in (1, 4):
+            options = {"beam_size": beam_size, "attention": {"kinds": ["cross"]}}
+            translated = client.post("/translate", json={"text": texts, "target": "fr"} | options)
+            assert translated.status_code == 200, translated.text
+        assert client.post("/classify", json={"text": texts}).status_code == 200
+        for model in models:
+            assert client.post("/embed", json={"text": texts, "model": model["name"]}).status_code == 200
+
+
+LOAD = """
+import sys, onnxruntime
+from service.runner.provider import Provider
+options = Provider._options
+def with_warnings(self):
+    found = options(self)
+    found.log_severity_level = 2
+    return found
+Provider._options = with_warnings
+for path in sys.argv[1:]:
+    print(Provider("cuda", 1).session(path).get_providers()[0])
+"""
+
+
+def test_no_graph_that_translates_is_split_between_the_device_and_the_cpu(
+    gpu: Environment, artifact: MakeArtifact
+) -> None:
+    graphs = [artifact("translation", "fp16") / name for name in ("encoder.onnx", "decoder_step.onnx")]
+    providers, warnings = said_by(LOAD, gpu, *graphs)
+    assert providers.split() == ["CUDAExecutionProvider"] * len(graphs)
+    assert "Memcpy" not in warnings
+
+
+CHOOSE = """
+from service.errors import ProviderUnavailable
+from service.runner.provider import choose_provider
+print(choose_provider("auto", 1).name)
+try:
+    choose_provider("cuda", 1)
+except ProviderUnavailable as error:
+    print(error)
+"""
+
+
+def test_cuda_is_not_chosen_where_cudnn_is_missing(gpu: Environment, tmp_path: Path) -> None:
+    assert said_by(CHOOSE, gpu)[0] == "cuda\n"
+    without = tmp_path / "site"
+    site = Path(gpu["PYTHONPATH"])
+    (without / "nvidia").mkdir(parents=True)
+    for name in ("onnxruntime", "nvidia/cu13"):
+        (without / name).symlink_to(site / name)
+    chosen, reason = said_by(CHOOSE, gpu | {"PYTHONPATH": str(without)})[0].split("\n", 1)
+    assert chosen == "cpu"
+    assert CUDNN.split(".")[0] in reason

@@ -1,0 +1,51 @@
+"""`python -m service` as a process of its own."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_S = 60
+
+
+@contextmanager
+def running_service(log: Path, environment: Mapping[str, str]) -> Iterator[httpx.Client]:
+    """A client of it, once it is ready, on a port that the system chose; what it says goes to `log`."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("ATTEND_")}
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "service"],
+            cwd=ROOT,
+            env=inherited | {"ATTEND_PORT": "0"} | environment,
+            stderr=file,
+        )
+    try:
+        with httpx.Client(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
+            _wait_until_ready(client)
+            yield client
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_S)
+
+
+def _announced_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
+    """Where the server says that it listens."""
+    deadline = time.monotonic() + PATIENCE_S
+    while "Uvicorn running on " not in (said := log.read_text(encoding="utf-8")):
+        assert process.poll() is None, f"the server ended: {said}"
+        assert time.monotonic() < deadline, f"the server never listened: {said}"
+        time.sleep(0.05)
+    return said.split("Uvicorn running on ")[1].split()[0]
+
+
+def _wait_until_ready(client: httpx.Client) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while client.get("/health/ready").status_code != 200:
+        assert time.monotonic() < deadline, client.get("/health/ready").text
+        time.sleep(0.05)
