@@ -159,7 +159,7 @@ def _quiet() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _core_of(cpu: int) -> tuple[str, str]:
