@@ -49,7 +49,7 @@ lecture: $(VENV)/bench.installed ## Train and compare every system of the lectur
 	$(BIN)/python -m benchmarks lecture $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python -m docs.screenshots
 
 clean: ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

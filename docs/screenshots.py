@@ -4,24 +4,20 @@ Needs Playwright and a Chromium (Debian: apt-get install chromium fonts-inter). 
 has it, and in the system's own type elsewhere.
 """
 
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlencode
 
+import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
 
-ROOT = Path(__file__).parents[1]
+from tests.running_service import ROOT, running_service
+
 IMAGES = ROOT / "docs" / "images"
-PATIENCE_S = 60
 
 LANGUAGES = {"source": "en", "target": "fr"}
 SENTENCES = "A little girl in a red dress is feeding the ducks by the lake. Where is her mother?"
@@ -79,44 +75,23 @@ def main() -> None:
     if path is None:
         sys.exit("no Chromium is installed (Debian: apt-get install chromium)")
     IMAGES.mkdir(exist_ok=True)
-    with served() as address, sync_playwright() as playwright:
+    with (
+        tempfile.NamedTemporaryFile() as log,
+        running_service(Path(log.name), {"ATTEND_PROVIDER": "cpu"}) as client,
+        sync_playwright() as playwright,
+    ):
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         for shot in SHOTS:
-            take(browser, address, shot)
+            take(browser, client.base_url, shot)
         browser.close()
 
 
-@contextmanager
-def served() -> Iterator[str]:
-    """The address of a server of the shipped artifacts."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ATTEND_")}
-    environment |= {"ATTEND_PORT": "0", "ATTEND_PROVIDER": "cpu"}
-    with tempfile.NamedTemporaryFile() as log:
-        command = [sys.executable, "-m", "service"]
-        server = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=log)  # noqa: S603
-        try:
-            yield announced_address(server, Path(log.name))
-        finally:
-            server.terminate()
-            server.wait(PATIENCE_S)
-
-
-def announced_address(server: "subprocess.Popen[bytes]", log: Path) -> str:
-    """Where the server says that it listens."""
-    deadline = time.monotonic() + PATIENCE_S
-    while "Uvicorn running on " not in (said := log.read_text(encoding="utf-8")):
-        if server.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"the server did not start: {said}")
-        time.sleep(0.05)
-    return said.split("Uvicorn running on ")[1].split()[0]
-
-
-def take(browser: Browser, address: str, shot: Shot) -> None:
+def take(browser: Browser, address: httpx.URL, shot: Shot) -> None:
     context = browser.new_context(
         viewport={"width": shot.width, "height": shot.height or 800}, device_scale_factor=1.5, color_scheme=shot.scheme
     )
     page = context.new_page()
-    page.goto(f"{address}/#{shot.address}")
+    page.goto(str(address.join(f"/#{shot.address}")))
     page.locator("[role=tabpanel]:not([hidden]) .head").first.wait_for()
     if shot.height is None:
         page.set_viewport_size({"width": shot.width, "height": page.evaluate("document.documentElement.scrollHeight")})

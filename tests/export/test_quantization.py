@@ -30,8 +30,9 @@ def test_a_products_error_is_the_roundings() -> None:
 
 def test_a_relus_output_uses_the_bytes_that_signs_would_take() -> None:
     signed = relative_error(run(quantized(products([WEIGHT])), np.abs(X))[0], np.abs(X) @ WEIGHT)
-    (y,) = run(quantized(products([WEIGHT], activation="Relu")), X)
-    assert relative_error(y, np.maximum(X, 0) @ WEIGHT) < signed
+    graph = quantized(products([WEIGHT], activation="Relu"))
+    assert [node.op_type for node in graph.graph] == ["QuantizeLinear", "MatMulIntegerToFloat"]  # bytes begin at zero
+    assert relative_error(run(graph, X)[0], np.maximum(X, 0) @ WEIGHT) < signed
 
 
 def test_a_row_is_the_same_to_the_bit_whatever_its_neighbours_are() -> None:
