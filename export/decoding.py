@@ -6,7 +6,7 @@ Legend: B batch, S source, R decoder rows, L cache length, H heads, D head_dim, 
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,8 @@ class Translator:
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
             free = [row for row in range(self.n_rows) if row not in running][:admit_per_step]
-            for row, (index, memory) in zip(free, take(waiting, len(free)), strict=False):
+            for row in free[: len(waiting)]:
+                index, memory = waiting.popleft()
                 rows.admit(row, tokens.bos, memory)
                 running[row] = Running(index)
             token_ids, log_probs = rows.step()
@@ -140,14 +141,11 @@ class DecoderRows:
         self.rows_of_sources = np.arange(R)[:, None]  # greedy search: one row for each source
         self.places_of_rows = np.arange(R)
         self.source_lengths = np.ones(R, np.int64)
-        self.k = np.array([k])
-        self.token_ids = np.zeros((R, k), np.int64)
-        self.log_probs = np.zeros((R, k), np.float32)
         self_names = cache_names("past_key_values", "decoder", dimensions.n_decoder_layers)
         memory_names = cache_names("past_key_values", "encoder", dimensions.n_decoder_layers)
         self.caches = {name: np.zeros((R, H, FIRST_CACHE_LENGTH, D), dtype) for name in self_names}
         self.memories = {name: np.zeros((R, source_size, H * D), dtype) for name in memory_names}
-        self.bind()
+        self.ask_for(k)
 
     def admit(self, row: int, bos: int, memory: Memory) -> None:
         """Begin a new sequence in a row."""
@@ -161,6 +159,13 @@ class DecoderRows:
         """Let a row go on with the token that was chosen."""
         self.input_ids[row] = token
         self.positions[row] += 1
+
+    def ask_for(self, k: int) -> None:
+        """How many candidates a step gives of each row."""
+        self.k = np.array([k])
+        self.token_ids = np.zeros((len(self.positions), k), np.int64)
+        self.log_probs = np.zeros((len(self.positions), k), np.float32)
+        self.bind()
 
     def step(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Candidates and their log-probabilities, each (R, k), overwritten by the next step."""
@@ -201,8 +206,3 @@ class DecoderRows:
         binding.bind_ortvalue_output("token_ids", ort.OrtValue.ortvalue_from_numpy(self.token_ids))
         binding.bind_ortvalue_output("log_probs", ort.OrtValue.ortvalue_from_numpy(self.log_probs))
         self.binding = binding
-
-
-def take(waiting: deque[tuple[int, Memory]], n: int) -> Iterable[tuple[int, Memory]]:
-    """Up to n from the left."""
-    return [waiting.popleft() for _ in range(min(n, len(waiting)))]

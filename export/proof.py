@@ -4,7 +4,7 @@ PyTorch reads each sequence alone, unpadded, and decodes without a cache. ONNX R
 padding, and decodes with rows at different positions whose caches are written in place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,12 @@ TEXTS = (
 RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
 MAX_TARGET_TOKENS = 24
 """Enough for every row to be at a position of its own, and short enough for decoding without a cache."""
+
+FEW_CANDIDATES = (1, 2, 8)
+"""What searches ask for; the proof itself asks for all that there are."""
+
+ROWS_OF_A_SOURCE = 3
+"""Queries of one cross-attention, as beam search has them."""
 
 
 class ProofError(RuntimeError):
@@ -114,16 +120,39 @@ def prove_translation(
     known = model.is_target_token.numpy()
     pairs = zip(sources, targets, strict=True)
     expected = [distributions_of(model, source, target)[:, known] for source, target in pairs]
-    forced = forced_distributions(translator, sources, targets, int(known.sum()))
+    n_known = int(known.sum())
+    forced = forced_distributions(translator, sources, targets, n_known)
     examination.zero("probabilities of tokens of no target", [np.exp(x[:, ~known]) for x in forced])
     actual = [x[:, known] for x in forced]
     examination.close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
     examination.agree("most probable tokens", best(actual), best(expected))
+    prove_few_candidates(examination, translator, sources, targets, n_known)
+    in_beams = forced_distributions(translator, sources, targets, n_known, ROWS_OF_A_SOURCE)
+    examination.close("decoder steps in beams", [centred(x[:, known]) for x in in_beams], [centred(x) for x in expected])
 
     together = translator.greedy(sources, limit, admit_per_step=1)
     alone = [translator.greedy([source], limit)[0] for source in sources]
     examination.equal("translations together and alone", [h.ids for h in together], [h.ids for h in alone])
     examination.agree("translations of ONNX Runtime and PyTorch", [h.ids for h in together], hypotheses)
+
+
+def prove_few_candidates(
+    examination: Examination, translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int
+) -> None:
+    """Few candidates are the best of all, bit for bit; which of two that are equally probable does not matter."""
+    few, best_of_all = [], []
+    for rows in forced_rows(translator, sources, targets, 1):
+        rows.ask_for(n_known)
+        token_ids, log_probs = rows.step()
+        distributions = np.full((len(sources), translator.manifest.dimensions.vocab_size), -np.inf, np.float32)
+        np.put_along_axis(distributions, token_ids, log_probs, axis=1)
+        for k in FEW_CANDIDATES:
+            rows.ask_for(k)
+            token_ids, few_log_probs = rows.step()
+            of_tokens = np.take_along_axis(distributions, token_ids, axis=1)
+            few += [few_log_probs.tolist(), of_tokens.tolist()]
+            best_of_all += [log_probs[:, :k].tolist()] * 2
+    examination.equal("few candidates and the best of all", few, best_of_all)
 
 
 def prove_classification(
@@ -197,25 +226,45 @@ def distributions_of(model: Transformer, source: list[int], target: list[int]) -
 
 
 def forced_distributions(
-    translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int
+    translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int, rows_of_a_source: int = 1
 ) -> list[Array]:
-    """The same step by step, one row for each source, row r entering at step r; n_known tokens can be produced."""
-    manifest = translator.manifest
-    size = manifest.dimensions.vocab_size
-    rows = DecoderRows(translator.decoder_step, manifest, len(sources), max(map(len, sources)), k=n_known)
-    memories = translator.encode(sources)
+    """The same step by step; n_known tokens can be produced."""
+    size = translator.manifest.dimensions.vocab_size
     distributions = [np.full((len(target) + 1, size), -np.inf, np.float32) for target in targets]
-    for step in range(len(sources) + max(map(len, targets))):
-        here = {row: step - row for row, target in enumerate(targets) if 0 <= step - row <= len(target)}
-        for row, position in here.items():
-            if position == 0:
-                rows.admit(row, manifest.special_tokens.bos, memories[row])
-            else:
-                rows.advance(row, targets[row][position - 1])
+    for step, rows in enumerate(forced_rows(translator, sources, targets, rows_of_a_source)):
+        rows.ask_for(n_known)
         token_ids, log_probs = rows.step()
-        for row, position in here.items():
+        for row, position in positions_at(step, targets).items():
             distributions[row][position, token_ids[row]] = log_probs[row]
     return distributions
+
+
+def forced_rows(
+    translator: Translator, sources: list[list[int]], targets: list[list[int]], rows_of_a_source: int
+) -> Iterator[DecoderRows]:
+    """Decoder rows before each step, one for each source, row r entering at step r.
+
+    Args:
+        rows_of_a_source: W. Each source has also the rows after its own, which is the last; what these make of it is
+            not looked at.
+    """
+    R, W = len(sources), rows_of_a_source
+    rows = DecoderRows(translator.decoder_step, translator.manifest, R, max(map(len, sources)))
+    rows.rows_of_sources = (np.arange(R)[:, None] + np.arange(W)[::-1]) % R
+    rows.places_of_rows = np.arange(R) * W + W - 1
+    memories = translator.encode(sources)
+    for step in range(R + max(map(len, targets))):
+        for row, position in positions_at(step, targets).items():
+            if position == 0:
+                rows.admit(row, translator.manifest.special_tokens.bos, memories[row])
+            else:
+                rows.advance(row, targets[row][position - 1])
+        yield rows
+
+
+def positions_at(step: int, targets: list[list[int]]) -> dict[int, int]:
+    """Of the rows in which a target is being read."""
+    return {row: step - row for row, target in enumerate(targets) if 0 <= step - row <= len(target)}
 
 
 def centred(distributions: Array) -> Array:

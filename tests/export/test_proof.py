@@ -1,6 +1,7 @@
 """The proof itself: it must be able to fail."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from export.examination import Examination
 from export.manifest import Precision, read_manifest
-from export.proof import ProofError, inputs, prove
+from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, inputs, prove
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
 
@@ -47,6 +48,45 @@ def test_one_wrong_bias_is_found(
     ir.save(model, spoiled / graph)
     with pytest.raises(ProofError, match=failure):
         prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
+
+
+def select_the_least_probable(graph: ir.Graph) -> None:
+    """Of groups of tokens: no matter where all are asked for."""
+    next(node for node in graph if node.op_type == "TopK").attributes["largest"] = ir.AttrInt64("largest", 0)
+
+
+def read_one_row_of_a_source(graph: ir.Graph) -> None:
+    """Places beyond the first row of each source are those of the last one."""
+    (places,) = (value for value in graph.inputs if value.name == "places_of_rows")
+    users = [use.node for use in places.uses()]
+    last = ir.Value(name="last", const_value=ir.tensor(np.array(len(TEXTS) + len(RANDOM_LENGTHS) - 1)))
+    graph.initializers.add(last)
+    at_most_last = ir.node("Min", [places, last])
+    graph.insert_before(users[0], at_most_last)
+    for node in users:
+        node.replace_input_with(list(node.inputs).index(places), at_most_last.outputs[0])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "failure"),
+    [(select_the_least_probable, "few candidates"), (read_one_row_of_a_source, "decoder steps in beams")],
+)
+def test_what_only_searches_meet_is_found(
+    artifact: MakeArtifact,
+    checkpoint: MakeCheckpoint,
+    tmp_path: Path,
+    spoil: Callable[[ir.Graph], None],
+    failure: str,
+) -> None:
+    spoiled = tmp_path / "spoiled"
+    shutil.copytree(artifact("translation", "int8"), spoiled)
+    model = ir.load(spoiled / "decoder_step.onnx")
+    spoil(model.graph)
+    ir.save(model, spoiled / "decoder_step.onnx")
+    with pytest.raises(ProofError) as found:
+        prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
+    assert str(found.value).startswith(failure)
+    assert ";" not in str(found.value)  # nothing else notices
 
 
 def test_not_a_number_is_no_proof() -> None:
