@@ -128,7 +128,9 @@ def prove_translation(
     examination.agree("most probable tokens", best(actual), best(expected))
     prove_few_candidates(examination, translator, sources, targets, n_known)
     in_beams = forced_distributions(translator, sources, targets, n_known, ROWS_OF_A_SOURCE)
-    examination.close("decoder steps in beams", [centred(x[:, known]) for x in in_beams], [centred(x) for x in expected])
+    examination.close(
+        "decoder steps in beams", [centred(x[:, known]) for x in in_beams], [centred(x) for x in expected]
+    )
 
     together = translator.greedy(sources, limit, admit_per_step=1)
     alone = [translator.greedy([source], limit)[0] for source in sources]

@@ -11,7 +11,7 @@ from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 from limits import parse
 from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.errors import KeyMissing, KeyWrong, RateLimited
 from service.settings import Settings
@@ -64,7 +64,8 @@ def key_check(keys: list[str]) -> Check:
 def rate_check(rate: str, by_key: bool) -> Check:
     """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
     limit = parse(rate)
-    limiter = MovingWindowRateLimiter(MemoryStorage())
+    # Its counters are forgotten when they expire. What a moving window keeps of a client in memory stays for ever.
+    limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def check(request: Request) -> None:
         key = await bearer(request) if by_key else None

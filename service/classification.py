@@ -22,7 +22,7 @@ from service.schemas import (
     TokenEvidence,
 )
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside_each
+from service.tokenization import Tokenizer, beside_each, refuse_white_space
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,7 @@ class Classifier:
             RequestError: what the engines raise.
         """
         deadline = self.pool.clock() + timeout_s
-        if any(text.isspace() for text in request.text):
-            raise NotAcceptable("a text is white space only, there is nothing to classify")
+        refuse_white_space(request.text, "classify")
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():

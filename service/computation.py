@@ -19,8 +19,9 @@ class Computation(Protocol[Output]):
     def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
         """Read the sources, one into each place from `first_place` on; may finish them."""
 
-    def step(self, running: list[Sequence[Output]], /) -> int:
-        """Advance running[i], which is in place i, by one token, and may finish some; how many rows that took."""
+    def step(self, running: list[Sequence[Output]], /) -> list[int]:
+        """Advance running[i], which is in place i, by one token, and may finish some; the rows of each forward pass
+        that this took."""
 
     def move(self, source_place: int, target_place: int, /) -> None:
         """Copy what is in a place over another one."""
@@ -50,7 +51,7 @@ class OnePass(Generic[Output]):
         for sequence in sequences:
             sequence.finished = True
 
-    def step(self, _running: list[Sequence[Output]]) -> int:
+    def step(self, _running: list[Sequence[Output]]) -> list[int]:
         raise AssertionError("one pass has no steps: prefill finishes its sequences")
 
     def move(self, _source_place: int, _target_place: int) -> None:

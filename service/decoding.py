@@ -118,8 +118,8 @@ class BeamSearch:
         first_row = self._n_rows
         self._beams += [Beam(sequence, self._bos, first_row + i) for i, sequence in enumerate(sequences)]
 
-    def step(self, running: list[Sequence[Search]]) -> int:
-        """One more token for every hypothesis; how many there were."""
+    def step(self, running: list[Sequence[Search]]) -> list[int]:
+        """One more token for every hypothesis; how many there were, in one forward pass."""
         self._truncate(len(running))
         R, beams = self._n_rows, self._beams
         W = max([len(beam.live) for beam in beams])
@@ -135,7 +135,7 @@ class BeamSearch:
         for sequence, beam in zip(running, beams, strict=True):
             sequence.finished = beam.advance(best, log_probs, self._eos)
         self._place(beams)
-        return R
+        return [R]
 
     def move(self, source_place: int, target_place: int) -> None:
         """The last sequence takes a free place."""

@@ -24,7 +24,7 @@ from service.scheduler import Sequence
 from service.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
 from service.sentences import Span, sentence_spans
 from service.timing import Timing
-from service.tokenization import Tokenizer, beside_each
+from service.tokenization import Tokenizer, beside_each, refuse_white_space
 
 Vectors = NDArray[np.float64]
 
@@ -106,8 +106,7 @@ class Embedder:
             RequestError: what the engine raises.
         """
         deadline = self.pool.clock() + timeout_s
-        if any(text.isspace() for text in request.text):
-            raise NotAcceptable("a text is white space only, there is nothing to embed")
+        refuse_white_space(request.text, "embed")
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await beside_each(

@@ -34,8 +34,8 @@ class GreedySearch:
         self._targets += [[self._bos] for _ in sequences]
         self._log_probs += [0.0] * len(sequences)
 
-    def step(self, running: list[Sequence[Search]]) -> int:
-        """One more token for every sequence; how many there were."""
+    def step(self, running: list[Sequence[Search]]) -> list[int]:
+        """One more token for every sequence; how many there were, in one forward pass."""
         N = len(running)
         self._truncate(N)
         token_ids = [target[-1] for target in self._targets]
@@ -47,7 +47,7 @@ class GreedySearch:
             choice = int(positions[place] == 0 and best[place][0] == self._eos)  # a translation is never empty
             self._log_probs[place] += log_probs[place][choice]
             self._append(sequence, self._targets[place], best[place][choice], self._log_probs[place])
-        return N
+        return [N]
 
     def move(self, source_place: int, target_place: int) -> None:
         """The last sequence takes a free place."""

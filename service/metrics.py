@@ -77,8 +77,8 @@ class EngineEvents(Protocol):
     def prefilled(self, source_tokens: list[int]) -> None:
         """Sequences of these lengths were read in one batch."""
 
-    def stepped(self, sequences: int, rows: int) -> None:
-        """One decoder step took so many sequences a token further, in so many rows."""
+    def stepped(self, sequences: int, rows: list[int]) -> None:
+        """So many sequences are a token further, by decoder steps of so many rows each."""
 
 
 class EngineMetrics:
@@ -106,9 +106,10 @@ class EngineMetrics:
         self._source_tokens.inc(tokens)
         self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
 
-    def stepped(self, sequences: int, rows: int) -> None:
-        self._metrics.decode_steps.inc()
-        self._batch_rows.observe(rows)
+    def stepped(self, sequences: int, rows: list[int]) -> None:
+        self._metrics.decode_steps.inc(len(rows))
+        for n_rows in rows:
+            self._batch_rows.observe(n_rows)
         self._target_tokens.inc(sequences)
 
 

@@ -36,6 +36,8 @@ class Bookkeeping:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # the server leaves the body out
+            scope = {**scope, "method": "GET"}
         request = Request(scope, receive)
         request.state.request_id = (
             _matching(REQUEST_ID, request.headers.get("x-request-id"))

@@ -25,7 +25,7 @@ WHEN = {
     422: "Well-formed, but not acceptable.",
     429: "This client's rate limit.",
     500: "A bug; logged under the request id.",
-    503: "Starting, draining, or the queue is full; Retry-After says when to come again.",
+    503: "Starting, draining, broken, or the queue is full; Retry-After says when to come again.",
     504: "The request's deadline passed.",
 }
 
@@ -102,11 +102,11 @@ def openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:
 def _validation_problem(request: Request, error: RequestValidationError) -> Response:
     found = error.errors()
     if found[0]["type"] == "json_invalid":
-        reason, place = found[0]["ctx"]["error"], found[0]["loc"][-1]
+        reason, place = found[0]["ctx"]["error"].removesuffix(" at"), found[0]["loc"][-1]
         return problem(request, 400, "Bad Request", f"the body is not JSON: {reason} at character {place}")
     if found[0]["loc"] == ("body",):
         is_object = found[0]["type"] not in {"missing", "model_attributes_type"}
-        detail = f"the body: {found[0]['msg']}" if is_object else "the body is not a JSON object"
+        detail = f"the body: {_message(found[0])}" if is_object else "the body is not a JSON object"
         return problem(request, 400, "Bad Request", detail)
     errors = [FieldProblem(loc=list(item["loc"][1:]), msg=_message(item)) for item in found]
     first = f"{'.'.join(str(part) for part in errors[0].loc)}: {errors[0].msg}"

@@ -79,7 +79,8 @@ class Models:
         ]
         if not fitting:
             wanted = f"from {source or 'any language'} to {target or 'any language'}"
-            raise NotAcceptable(f"no model translates {wanted}; there are {_directions(served)}")
+            nobody = "no model translates" if name is None else f"{name} does not translate"
+            raise NotAcceptable(f"{nobody} {wanted}; there are {_directions(served)}")
         if len(fitting) > 1:
             raise NotAcceptable(f"several could serve, name model, source and target: {_directions(fitting)}")
         return fitting[0]

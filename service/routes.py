@@ -1,6 +1,7 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
 from collections.abc import Callable, Coroutine
+from email.message import Message as HeadersOfContent
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -127,13 +128,21 @@ def guarded_route(guards: Guards) -> type[APIRoute]:
 
 
 async def _check_json(request: Request) -> None:
-    content_type = request.headers.get("content-type", "none")
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json")
+    headers = HeadersOfContent()
+    for name in ("content-type", "content-encoding"):
+        headers[name] = request.headers.get(name, "none")
+    if headers.get_content_type() != "application/json" or headers.get_content_charset("utf-8") != "utf-8":
+        raise UnsupportedMediaType(
+            f"the content type is {headers['content-type']}, this route reads application/json in UTF-8"
+        )
+    if headers["content-encoding"].lower() not in ("none", "identity"):
+        raise UnsupportedMediaType(f"the content encoding is {headers['content-encoding']}, this route reads none")
     try:
-        (await request.body()).decode("utf-8")
+        text = (await request.body()).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    if "\0" in text:  # which JSON never has, and UTF-16, which the parser would recognize, in every ASCII character
+        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:

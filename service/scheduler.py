@@ -37,6 +37,8 @@ class Sequence(Generic[Output]):
     output: Output
     slots: int = 1
     """Decoder rows that it takes at most."""
+    n_target: int = 0
+    """Tokens of the target that is read with the source, where one is."""
     finished: bool = False
     turn: int = 0
     """While it waits: the smallest is next."""
@@ -45,6 +47,11 @@ class Sequence(Generic[Output]):
     def work(self) -> int:
         """What it costs, roughly: a target is about as long as its source."""
         return len(self.source_ids) * self.slots
+
+    @property
+    def length(self) -> int:
+        """What a batch in which it is read is padded to, if it is the longest."""
+        return max(len(self.source_ids), self.n_target)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Scheduler(Generic[Output]):
     Args:
         slots: decoder rows that those running may take together.
         max_waiting: sequences that may be before all of a request before it is refused.
-        prefill_padded_tokens: budget of one admission, longest source x count; a longer source is admitted alone.
+        prefill_padded_tokens: budget of one admission, longest sequence x count; a longer one is admitted alone.
         most_padding: tokens of padding in one forward pass for which it is not worth another pass.
     """
 
@@ -114,13 +121,11 @@ class Scheduler(Generic[Output]):
             free = self.slots - sum(sequence.slots for sequence in self.running)
         if free < needed:
             return []
-        by_nearness = sorted(
-            self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(len(sequence.source_ids) - len(first.source_ids))
-        )
+        by_nearness = sorted(self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(sequence.length - first.length))
         admitted: list[Sequence[Output]] = []
         longest = 0
         for sequence in [first, *(sequence for sequence in by_nearness if sequence is not first)]:
-            longest = max(longest, len(sequence.source_ids))
+            longest = max(longest, sequence.length)
             free -= sequence.slots
             if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):
                 break
@@ -128,7 +133,7 @@ class Scheduler(Generic[Output]):
         self.withdraw(admitted)
         # A large request that went ahead while nobody else waited is not held up for that afterwards.
         self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
-        return sorted(admitted, key=lambda sequence: len(sequence.source_ids))
+        return sorted(admitted, key=lambda sequence: sequence.length)
 
     def passes(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
         """Cut newcomers, the shortest first, into those of like length, who are read together."""
@@ -136,7 +141,7 @@ class Scheduler(Generic[Output]):
         padding = 0
         for sequence in admitted:
             if batch:
-                padding += len(batch) * (len(sequence.source_ids) - len(batch[-1].source_ids))
+                padding += len(batch) * (sequence.length - batch[-1].length)
             if padding > self.most_padding:
                 yield batch
                 batch, padding = [], 0

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from service.artifact import Decoding, Direction, Limits, Manifest
 from service.decoding import MAX_BEAM_SIZE, FinishReason
@@ -23,14 +23,18 @@ def _readable(texts: list[str]) -> list[str]:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise ValueError("has half of a surrogate pair, which is no character") from None
+            which = "" if len(texts) == 1 else f"text {i} of {len(texts)} "
+            raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
     return texts
 
+
+MOST_FIELDS = 100
+"""Of one object that a client sends; far more than there are."""
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],
-    Field(min_length=1),
+    Field(min_length=1, fail_fast=True),
     AfterValidator(_readable),
     BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
 ]
@@ -53,13 +57,24 @@ Layers = Annotated[Literal["all", "last"] | list[Number], _numbered("all", "last
 Heads = Annotated[Literal["all", "mean"] | list[Number], _numbered("all", "mean")]
 
 
-class AttentionSelection(BaseModel):
+class _Input(BaseModel):
+    """What a client sends. An object of a hundred thousand mistakes gets one error, not one for each."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > MOST_FIELDS:
+            raise ValueError(f"has {len(value)} fields, there are {len(cls.model_fields)}")
+        return value
+
+
+class AttentionSelection(_Input):
     """Which attention matrices to return, and how."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    kinds: list[Kind] | None = Field(
-        default=None, min_length=1, description="encoder and decoder are self-attention; all that the model has."
+    kinds: Annotated[list[Kind], Field(min_length=1, fail_fast=True)] | None = Field(
+        default=None, description="encoder and decoder are self-attention; all that the model has."
     )
     layers: Layers = "all"
     heads: Heads = "all"
@@ -81,11 +96,11 @@ AttentionWish = Annotated[
 ]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
+class _Request(_Input):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
-    model: str | None = Field(default=None, description="A name from /models; needed only where several could serve.")
+    model: str | None = Field(
+        default=None, min_length=1, description="A name from /models; needed only where several could serve."
+    )
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
 
 
@@ -97,10 +112,10 @@ class _AttendingRequest(_Request):
 
 class TranslateRequest(_AttendingRequest):
     source: str | None = Field(
-        default=None, description="Language code; needed only where several could serve.", examples=["en"]
+        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["en"]
     )
     target: str | None = Field(
-        default=None, description="Language code; needed only where several could serve.", examples=["fr"]
+        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["fr"]
     )
     beam_size: int | None = Field(
         default=None, ge=1, le=MAX_BEAM_SIZE, description="Width of the search; the model's own by default."
@@ -137,7 +152,7 @@ class ClassifyRequest(_AttendingRequest):
 
 class EmbedRequest(_Request):
     source: str | None = Field(
-        default=None, description="Language code, which chooses among translators.", examples=["en"]
+        default=None, min_length=1, description="Language code, which chooses among translators.", examples=["en"]
     )
     pooling: Literal["mean", "none"] = Field(
         default="mean", description="mean: one embedding for each text, over all its tokens. none: one for each token."

@@ -34,10 +34,11 @@ class Searches:
         self._beams.running += wider
         self._in_places += sequences
 
-    def step(self, running: list[Sequence[Search]]) -> int:
-        """One more token for every hypothesis; how many there were."""
+    def step(self, running: list[Sequence[Search]]) -> list[int]:
+        """One more token for every hypothesis; how many there were in each kind of search."""
         self._truncate(len(running))
-        return sum(share.computation.step(share.running) for share in (self._greedy, self._beams) if share.running)
+        shares = [share for share in (self._greedy, self._beams) if share.running]
+        return [rows for share in shares for rows in share.computation.step(share.running)]
 
     def move(self, source_place: int, target_place: int) -> None:
         """The last sequence takes a free place."""

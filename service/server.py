@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import math
 import socket
 import sys
+import time
 from types import FrameType
 
 import uvicorn
@@ -20,6 +20,9 @@ from service.settings import Settings
 KEEP_ALIVE_S = 75
 """How long an idle connection stays open: longer than clients and proxies keep one (a minute is usual), since who sends
 a request into a connection that is just being closed gets an error and no answer."""
+
+LOOK_S = 0.05
+"""How often it is looked whether all is answered, so that the process may end."""
 
 
 def main() -> None:
@@ -42,16 +45,19 @@ def main() -> None:
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
+        timeout_graceful_shutdown=1,
+        proxy_headers=settings.trusted_proxies is not None,
+        forwarded_allow_ips=settings.trusted_proxies,
     )
     Server(config, models, settings.drain_timeout_s).run()
 
 
 class Server(uvicorn.Server):
-    """Drains the models as soon as a signal asks to stop, so that readiness tells it while answers still go out.
+    """Drains the models as soon as a signal asks to stop, and listens while answers still go out, so that readiness and
+    who comes now are told of it.
 
     Args:
-        config: its `timeout_graceful_shutdown` is the longer one: then what is in no engine is cancelled.
+        config: its `timeout_graceful_shutdown` comes after the drain: then what is in no engine is cancelled.
         drain_timeout_s: then what is in an engine is failed.
     """
 
@@ -67,9 +73,15 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         answering = asyncio.create_task(self._answer_the_rest())
         try:
+            await self._listen_while_answering()
             await super().shutdown(sockets)
         finally:
             answering.cancel()
+
+    async def _listen_while_answering(self) -> None:
+        ends_at = time.monotonic() + self._drain_timeout_s
+        while self.server_state.tasks and not self.force_exit and time.monotonic() < ends_at:
+            await asyncio.sleep(LOOK_S)
 
     async def _answer_the_rest(self) -> None:
         await asyncio.sleep(self._drain_timeout_s)

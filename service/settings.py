@@ -9,6 +9,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.decoding import MAX_BEAM_SIZE
 
+Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
+
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ATTEND_", env_ignore_empty=True, frozen=True)
@@ -49,11 +51,8 @@ class Settings(BaseSettings):
         "by default 8192, and 512 on the CPU for all but classification, so that running requests do not stall.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
-    body_timeout_s: float = Field(
-        default=30.0,
-        gt=0,
-        allow_inf_nan=False,
-        description="Seconds in which a body must have come; a slower one gets 408.",
+    body_timeout_s: Seconds = Field(
+        default=30.0, gt=0, description="Seconds in which a body must have come; a slower one gets 408."
     )
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
@@ -77,14 +76,14 @@ class Settings(BaseSettings):
         ge=1,
         description="Most numbers in the embeddings of one answer, about 10 bytes each as JSON; more get 422.",
     )
-    default_timeout_s: float = Field(
+    default_timeout_s: Seconds = Field(
         default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
     )
-    max_timeout_s: float = Field(default=300.0, gt=0, description="Largest timeout_s that a request may ask for.")
-    drain_timeout_s: float = Field(
+    max_timeout_s: Seconds = Field(default=300.0, gt=0, description="Largest timeout_s that a request may ask for.")
+    drain_timeout_s: Seconds = Field(
         default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
     )
-    probe_interval_s: float = Field(
+    probe_interval_s: Seconds = Field(
         default=15.0,
         gt=0,
         description="An idle model proves itself by a forward pass this often; after three it is not ready.",
@@ -94,6 +93,11 @@ class Settings(BaseSettings):
     )
     rate_limit: str | None = Field(
         default=None, description="Requests per client, such as 60/minute; more get 429. None by default."
+    )
+    trusted_proxies: str | None = Field(
+        default=None,
+        description="Addresses or networks, comma-separated, of proxies whose X-Forwarded-For tells who the client is; "
+        "*: any. None by default: the client is who connects.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severity that is logged."
@@ -109,4 +113,9 @@ class Settings(BaseSettings):
     @field_validator("api_keys", mode="before")
     @classmethod
     def _separate(cls, value: object) -> object:
-        return [key.strip() for key in value.split(",") if key.strip()] if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        keys = [key.strip() for key in value.split(",") if key.strip()]
+        if not keys:  # such as "${KEY_1},${KEY_2}", neither of them set: no reason to serve everybody
+            raise ValueError("must have a key between its commas")
+        return keys

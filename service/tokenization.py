@@ -82,6 +82,18 @@ class Tokenizer:
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
 
+def refuse_white_space(texts: list[str], verb: str) -> None:
+    """For those that make nothing of it.
+
+    Raises:
+        NotAcceptable: a text is nothing else.
+    """
+    for i, text in enumerate(texts):
+        if text.isspace():
+            which = "the text is" if len(texts) == 1 else f"text {i} of {len(texts)} is"
+            raise NotAcceptable(f"{which} white space only, there is nothing to {verb}")
+
+
 async def beside_each(
     items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
 ) -> list[Result]:

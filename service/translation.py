@@ -167,7 +167,8 @@ class Translator:
             for piece in manuscript.pieces if selection or choice else []:
                 target_ids = piece.hypothesis().token_ids
                 n_weights += selection.n_weights(len(piece.sequence.source_ids), len(target_ids)) if selection else 0
-                piece.seen = Sequence(piece.sequence.source_ids, Seen([bos, *target_ids[:-1]], selection, choice))
+                seen = Seen([bos, *target_ids[:-1]], selection, choice)
+                piece.seen = Sequence(piece.sequence.source_ids, seen, n_target=len(target_ids))
                 passes.append(piece.seen)
         refuse_beyond(self.max_attention_weights, n_weights)
         return passes

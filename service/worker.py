@@ -68,7 +68,7 @@ class Worker(Generic[Output]):
     """Stands for an engine that runs in another process, with the same methods, for one event loop.
 
     Every accepted request is answered exactly once, also where the process dies. One that has died is replaced: at once
-    where it has served, and else after a pause, which grows while processes die before they are warm.
+    where it has served, and else after a pause, which grows while processes die before they have answered.
 
     Args:
         name: of the model and the worker, for messages.
@@ -89,6 +89,8 @@ class Worker(Generic[Output]):
         self._next_number = 0
         self._draining = False
         self._ended = False
+        self._has_served = False
+        """Whether this process has given an answer."""
         self._report = STARTING
         self._reported_at = 0.0
         self._process = _Process(name, make_engine)
@@ -186,8 +188,9 @@ class Worker(Generic[Output]):
             except Exception:  # nobody may be left waiting for the answers that were to come
                 logger.exception("%s: a message of the worker process cannot be read", self.name)
             self._ended = True
-            if self.warm.is_set():
+            if self._has_served:
                 pause_s = 0.0
+            self._has_served = False
             self.warm.clear()
             self._report = STARTING
             self._fail_all(Broken(f"{self.name} is broken: the worker process has ended", retry_after_s=5))
@@ -241,6 +244,7 @@ class Worker(Generic[Output]):
             self.warm.set()
 
     def _take_answer(self, number: int, answer: Answer[Output] | BaseException) -> None:
+        self._has_served = self._has_served or isinstance(answer, Answer)
         if (request := self._take(number)) is not None:
             request.answer(answer)
 
@@ -261,6 +265,7 @@ class _Process(Generic[Output]):
 
     def __init__(self, name: str, make_engine: MakeEngine[Output]) -> None:
         self._name = name
+        self._joining = threading.Lock()
         self._socket, theirs = socket.socketpair()
         self.child = multiprocessing.get_context("spawn").Process(
             target=work, args=(theirs, make_engine), name=name, daemon=True
@@ -309,7 +314,8 @@ class _Process(Generic[Output]):
     def end(self) -> None:
         """At once: whatever it owes has been answered."""
         self.child.kill()
-        self.child.join()
+        with self._joining:  # of two threads that wait for a child at once, one takes it for alive
+            self.child.join()
         atexit.unregister(self.child.kill)
         if self._outgoing is None:
             self._socket.close()

@@ -132,11 +132,10 @@ class TranslationRunner:
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
         sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, self._fewest_queries), MAX_BEAM_SIZE), k
-        if sizes not in self._steps:
-            if len(self._steps) == MOST_STEPS:
-                self._steps.pop(next(iter(self._steps)))
-            self._steps[sizes] = Step(self._decoder_step, self._provider, sizes, self._pad)
-        step = self._steps[sizes]
+        step = self._steps.pop(sizes, None) or Step(self._decoder_step, self._provider, sizes, self._pad)
+        if len(self._steps) == MOST_STEPS:
+            self._steps.pop(next(iter(self._steps)))  # not used for the longest time
+        self._steps[sizes] = step
         step.bind_caches(self._cross_attention, sizes[1], self._dtype, written=False)
         step.bind_caches(self._self_attention, sizes[0], self._dtype, written=True)
         return step

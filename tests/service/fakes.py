@@ -74,14 +74,14 @@ class FakeComputation:
             self._places[place] = sequence
             sequence.finished = sequence.output.steps == 0
 
-    def step(self, running: list[Sequence[Tally]]) -> int:
+    def step(self, running: list[Sequence[Tally]]) -> list[int]:
         self._enter("step", running)
         for place, sequence in enumerate(running):
             assert self._places[place] is sequence, "a sequence runs in the place where it was put"
             sequence.output.places.append(place)
             sequence.output.neighbours.append(len(running) - 1)
             sequence.finished = len(sequence.output.places) == sequence.output.steps
-        return sum(sequence.slots for sequence in running)
+        return [sum(sequence.slots for sequence in running)]
 
     def move(self, source_place: int, target_place: int) -> None:
         if self.failing("move", []):

@@ -155,9 +155,9 @@ def test_a_step_tells_how_many_rows_it_took() -> None:
     wide, narrow = (Sequence([4, EOS], Search(9, beam_size), slots=beam_size) for beam_size in (4, 1))
     beams = BeamSearch(Rows(8), BOS, EOS)
     beams.prefill(0, [wide, narrow])
-    assert beams.step([wide, narrow]) == 2, "each begins as one hypothesis"
+    assert beams.step([wide, narrow]) == [2], "each begins as one hypothesis"
     finished = len(wide.output.finished)
-    assert beams.step([wide, narrow]) == (4 - finished) + 1
+    assert beams.step([wide, narrow]) == [(4 - finished) + 1]
 
 
 def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -191,7 +191,7 @@ async def test_which_model_could_serve_is_said(serve: Serve) -> None:
         ({"text": "a", "normalize": 1}, "normalize: Input should be a valid boolean"),
         ({"text": "a", "attention": True}, "attention: Extra inputs are not permitted"),
         ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
-        ({"text": ["a", " \n"]}, "a text is white space only, there is nothing to embed"),
+        ({"text": ["a", " \n"]}, "text 1 of 2 is white space only, there is nothing to embed"),
     ],
 )
 async def test_what_is_not_acceptable_is_named(serve: Serve, body: Any, detail: str) -> None:

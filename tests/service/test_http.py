@@ -215,6 +215,13 @@ async def test_a_text_is_classified_whole_however_many_windows_it_takes(
     assert body["model"] == "tiny-sentiment"
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics", "/models"])
+async def test_a_head_is_answered_as_a_get_is(serve: Serve, path: str) -> None:
+    async with serve() as client:
+        assert (await client.head(path)).status_code == 200
+        assert (await client.head("/translate")).status_code == 405
+
+
 async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
     async with serve() as client:
         assert "white space only" in problem(await client.post("/classify", json={"text": " \n"}), 422)["detail"]

@@ -1,8 +1,11 @@
 """Starting and stopping as a process does."""
 
+import asyncio
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx
 import pytest
 import uvicorn
 
@@ -11,6 +14,7 @@ from service.loading import load_models
 from service.metrics import Metrics
 from service.server import Server, main
 from service.settings import Settings
+from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
 
 
@@ -48,3 +52,37 @@ def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
     assert models.unready_reason() == "tiny-en-fr: draining; tiny-sentiment: draining"
+
+
+@pytest.mark.anyio
+async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path) -> None:
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
+    models = load_models(settings, metrics)
+    config = uvicorn.Config(create_app(settings, models, metrics), port=0, log_config=None)
+    server = Server(config, models, drain_timeout_s=PATIENCE_S)
+    serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
+    while not server.started:
+        await asyncio.sleep(0.01)
+    ((_, port),) = [listening.getsockname() for listening in server.servers[0].sockets]
+    address = f"http://127.0.0.1:{port}"
+    rest = asyncio.Event()
+
+    async def slow_body() -> AsyncIterator[bytes]:
+        yield b'{"text": '
+        await rest.wait()
+        yield b'"a dog"}'
+
+    async with httpx.AsyncClient(base_url=address) as early:
+        headers = {"content-type": "application/json"}
+        asking = asyncio.create_task(early.post("/classify", content=slow_body(), headers=headers))
+        while not server.server_state.tasks:
+            await asyncio.sleep(0.01)
+        models.drain()
+        server.should_exit = True
+        for _ in range(3):
+            async with httpx.AsyncClient(base_url=address) as late:
+                assert "draining" in (await late.get("/health/ready")).json()["detail"]
+                await asyncio.sleep(0.1)
+        rest.set()
+        assert (await asking).status_code == 503
+    await asyncio.wait_for(serving, PATIENCE_S)

@@ -28,10 +28,10 @@ def test_padding_is_counted_beside_the_tokens() -> None:
 def test_a_step_is_counted_by_its_rows_and_its_sequences() -> None:
     metrics = Metrics()
     engine = EngineMetrics(metrics, "translation")
-    engine.stepped(sequences=3, rows=10)
-    engine.stepped(sequences=2, rows=2)
+    engine.stepped(sequences=3, rows=[2, 8])
+    engine.stepped(sequences=2, rows=[2])
     value = metrics.registry.get_sample_value
-    assert value("attend_decode_steps_total") == 2
+    assert value("attend_decode_steps_total") == 3
     assert value("attend_tokens_total", {"task": "translation", "side": "target"}) == 5
     assert value("attend_batch_rows_sum", {"task": "translation"}) == 12
 

@@ -1,5 +1,7 @@
 """What a wrong request gets: a whole problem that names what is wrong."""
 
+import gzip
+import json
 from typing import Any
 
 import pytest
@@ -34,6 +36,10 @@ pytestmark = pytest.mark.anyio
         ({"text": "a", "attention": {"layers": [-1]}}, ["attention", "layers"], 'attention.layers: must be "all", "last" or a list of numbers from 0 on'),  # noqa: E501
         ({"text": "a", "attention": {"heads": []}}, ["attention", "heads"], 'attention.heads: must be "all", "mean" or a list of numbers from 0 on'),  # noqa: E501
         ({"text": "a", "alignment": "yes"}, ["alignment"], "alignment: Input should be a valid boolean"),
+        ({"text": "a", "target": ""}, ["target"], "target: String should have at least 1 character"),
+        ({"text": [1] * 1000}, ["text", 0], "text.0: Input should be a valid string"),
+        ({"text": "a", "attention": {"kinds": ["self"] * 1000}}, ["attention", "kinds", 0], "attention.kinds.0: Input should be 'cross', 'encoder' or 'decoder'"),  # noqa: E501
+        ({"text": "a", "attention": {str(i): i for i in range(1000)}}, ["attention"], "attention: has 1000 fields, there are 4"),  # noqa: E501
     ],
 )  # fmt: skip
 async def test_an_unacceptable_field_is_named(serve: Serve, body: Any, loc: list[str], detail: str) -> None:
@@ -87,6 +93,9 @@ async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
         (b'"a"', "the body is not a JSON object"),
         (b'{"text": "\xff"}', "the body is not UTF-8: invalid start byte at byte 10"),
         ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
+        ('{"text": "a"}'.encode("utf-16-le"), "the body is not JSON in UTF-8: it has a null byte at character 1"),
+        (b'{"text": "a\n"}', "the body is not JSON: Invalid control character at character 11"),
+        (json.dumps({str(i): i for i in range(1000)}).encode(), "the body: has 1000 fields, there are 14"),
         (b"[" * 100_000, UNREADABLE),
         (b'{"text": "a", "beam_size": ' + b"1" * 5000 + b"}", UNREADABLE),
     ],
@@ -107,16 +116,39 @@ async def test_half_of_a_surrogate_pair_is_refused_anywhere(serve: Serve, body: 
         problem(await client.post("/translate", content=body.encode(), headers=headers), status)
 
 
-@pytest.mark.parametrize("headers", [{"content-type": "text/plain"}, {}, {"content-type": "application/jsonp"}])
+async def test_of_several_texts_the_unreadable_one_is_named(serve: Serve) -> None:
+    async with serve() as client:
+        headers = {"content-type": "application/json"}
+        found = problem(await client.post("/translate", content=rb'{"text": ["a", "\ud83d"]}', headers=headers), 422)
+    assert found["detail"] == "text: text 1 of 2 has half of a surrogate pair, which is no character"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain"},
+        {},
+        {"content-type": "application/jsonp"},
+        {"content-type": "application/json; charset=latin-1"},
+    ],
+)
 async def test_another_content_type_is_refused(serve: Serve, headers: dict[str, str]) -> None:
     async with serve() as client:
         response = await client.post("/translate", content=b'{"text": "a"}', headers=headers)
-    assert "this route reads application/json" in problem(response, 415)["detail"]
+    assert "this route reads application/json in UTF-8" in problem(response, 415)["detail"]
 
 
-async def test_a_content_type_may_have_parameters(serve: Serve) -> None:
+async def test_a_compressed_body_is_refused_by_the_name_of_its_encoding(serve: Serve) -> None:
     async with serve() as client:
-        headers = {"content-type": "Application/JSON; charset=utf-8"}
+        headers = {"content-type": "application/json", "content-encoding": "gzip"}
+        response = await client.post("/translate", content=gzip.compress(b'{"text": "a"}'), headers=headers)
+    assert problem(response, 415)["detail"] == "the content encoding is gzip, this route reads none"
+
+
+@pytest.mark.parametrize("parameters", ["", "; charset=utf-8", ';charset="UTF-8"'])
+async def test_a_content_type_may_have_parameters(serve: Serve, parameters: str) -> None:
+    async with serve() as client:
+        headers = {"content-type": f"Application/JSON{parameters}"}
         assert (await client.post("/classify", content=b'{"text": "a"}', headers=headers)).status_code == 200
 
 

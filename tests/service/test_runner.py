@@ -11,7 +11,7 @@ from service.attention import Kinds
 from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.greedy import GreedySearch
 from service.pooling import ClassificationPass, Pooling, Reading
-from service.runner import provider
+from service.runner import provider, translation
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider
@@ -222,6 +222,18 @@ def test_a_place_that_had_a_longer_source_fits_a_cache_that_has_shrunk(translato
         runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
     (step,) = runner._steps.values()
     assert step.source_lengths.max() <= runner._cross_attention.length
+
+
+def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "MOST_STEPS", 2)
+    runner = runner_of(translator_artifact)
+    runner.encode(0, [[5, EOS]] * 3)
+    for n_sources in (1, 2, 1, 3):
+        rows = list(range(n_sources))
+        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
+    assert [n_sources for _, n_sources, _, _ in runner._steps] == [1, 3]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

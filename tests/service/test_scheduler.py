@@ -39,6 +39,14 @@ def test_admission_stops_at_the_budget_of_padded_tokens() -> None:
     assert lengths_of(s.admit()) == [10, 10]
 
 
+def test_a_target_that_is_read_too_counts_where_it_is_longer() -> None:
+    s = scheduler(prefill_padded_tokens=20)
+    s.add([Sequence([1, 1], None, n_target=10), Sequence([1, 1, 1], None), Sequence([1, 1], None, n_target=11)])
+    assert [sequence.length for sequence in s.admit()] == [10]
+    assert [sequence.length for sequence in s.admit()] == [3]
+    assert [sequence.length for sequence in s.admit()] == [11]
+
+
 def test_a_source_longer_than_the_budget_is_admitted_alone() -> None:
     s = scheduler(prefill_padded_tokens=20)
     s.add(of_lengths(50, 1))

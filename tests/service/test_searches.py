@@ -99,8 +99,8 @@ def test_a_step_counts_the_rows_of_both() -> None:
     search = both(Rows(SLOTS), Rows(SLOTS))
     everybody = [Sequence([4, EOS], Search(9, beam_size), slots=beam_size) for beam_size in (4, 1, 1)]
     search.prefill(0, everybody)
-    assert search.step(everybody) == 3
-    assert search.step(everybody) == 4 - len(everybody[0].output.finished) + 2
+    assert search.step(everybody) == [2, 1]
+    assert search.step(everybody) == [2, 4 - len(everybody[0].output.finished)]
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beams"])

@@ -35,6 +35,10 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
         ("WORKERS", "-1"),
         ("RATE_LIMIT", "often"),
         ("RATE_LIMIT", "1/second;2/minute"),
+        ("API_KEYS", " , "),
+        ("PROBE_INTERVAL_S", "inf"),
+        ("DRAIN_TIMEOUT_S", "inf"),
+        ("MAX_TIMEOUT_S", "1e10"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(

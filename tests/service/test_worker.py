@@ -213,6 +213,38 @@ async def test_a_process_that_dies_before_it_is_warm_is_replaced_again_and_again
     assert not worker._process.child.is_alive()
 
 
+async def test_a_process_that_dies_of_its_first_request_is_replaced_after_a_pause(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading a model again and again would leave the machine nothing for the others."""
+    pauses = []
+    sleep = asyncio.sleep
+
+    async def noted_sleep(seconds: float) -> None:
+        if seconds != module.LOOK_S:
+            pauses.append(seconds)
+        await sleep(seconds if seconds == module.LOOK_S else 0)
+
+    monkeypatch.setattr(asyncio, "sleep", noted_sleep)
+    worker = Worker(
+        "fragile",
+        partial(fragile_engine, translator_artifact, "itself"),
+        SLOTS,
+        EngineMetrics(Metrics(), "translation"),
+    )
+    worker.wait_until_loaded()
+    worker.start()
+    for has_served in (True, False):
+        assert await asyncio.to_thread(worker.warm.wait, RESTART_PATIENCE_S)
+        if has_served:
+            await answered(worker.submit([sequence(5, 6)], soon()))
+        with pytest.raises(Broken):
+            await answered(worker.submit([sequence(FATAL)], soon()))
+    assert await asyncio.to_thread(worker.warm.wait, RESTART_PATIENCE_S)
+    assert pauses == [0, module.FIRST_PAUSE_S]
+    await asyncio.to_thread(worker.stop, timeout_s=0)
+
+
 def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
     """As where another model refuses the start."""
     ending = server_that(translator_artifact, "sys.exit(7)")
