@@ -16,7 +16,7 @@ from model.alignment import compare_heads
 from model.card import model_card
 from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
-from model.config import ConfigError, load_config
+from model.config import ClassifierConfig, ConfigError, load_config
 from model.data import DataError, read_tsv, write_tsv
 from model.dictionary import dictionary_pairs
 from model.embedding import cross_attention_outputs, encoder_states, normalized
@@ -47,18 +47,24 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Where the result goes; default checkpoints/NAME.")] = None,
     start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
     new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
+    start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
 ) -> None:
     """Train a model. Killed and started again, it goes on from its last checkpoint.
 
     With --start it goes on with a model that was trained before, on whatever the configuration names: more of the
     same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
-    checkpoint has begin with its embeddings.
+    checkpoint has begin with its embeddings. With --start-share the final weights are a mixture of those before and
+    after, which is often better than both.
     """
     from model.training import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
+    if start_share and (start is None or new_vocabulary):
+        raise typer.BadParameter("is of the weights and the vocabulary of --start", param_hint="--start-share")
+    if start_share and isinstance(loaded.model, ClassifierConfig):
+        raise typer.BadParameter("is not for classifiers: calibration is of one training", param_hint="--start-share")
     run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
-    train_model(loaded, data, run, out, start, new_vocabulary)
+    train_model(loaded, data, run, out, start, new_vocabulary, start_share)
 
 
 @app.command()

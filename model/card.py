@@ -190,8 +190,8 @@ def _training(config: Config, training: dict[str, Any]) -> str:
         f"{machine} ({training['precision']}), seed {config.training.seed}; the last "
         f"{training['averaged_checkpoints']} checkpoints are averaged."
     )
-    if config.training.start_share:
-        text += f" Of the final weights {config.training.start_share:.0%} are those that the last run began with."
+    if share := training.get("start_share"):
+        text += f" Of the final weights {share:.0%} are those that the last run began with (`--start-share`)."
     if origin:
         text += f" It began with the weights of {origin}: what the card of that says of corpora and licences holds too."
     return text

@@ -6,6 +6,8 @@ heads.
 """
 
 import json
+import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ OF_TOKENS = ("embedding.tokens.weight", "is_target_token")
 """Ends of the names of tensors with a row for each token."""
 
 CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
+NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
 
@@ -95,9 +98,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         CheckpointError: a file is missing, or weights or alignment do not fit the configuration.
         ConfigError: the configuration cannot be used.
     """
-    for name in (CONFIG, WEIGHTS, TOKENIZER):
-        if not (directory / name).is_file():
-            raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
+    _refuse_without(directory, NEEDED)
     config = load_config(directory / CONFIG)
     model = build_model(config)
     load_weights(model, directory)
@@ -135,11 +136,28 @@ def load_training(directory: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: it has noted nothing there.
     """
-    path = directory / TRAINING
-    if not path.is_file():
-        raise CheckpointError(f"{directory} is not a checkpoint that training has left: {TRAINING} is missing")
-    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    _refuse_without(directory, [TRAINING])
+    facts: dict[str, Any] = json.loads((directory / TRAINING).read_text(encoding="utf-8"))
     return facts
+
+
+def copy_trained(directory: Path, copy: Path) -> None:
+    """What training needs to begin with a checkpoint, in place of what is there.
+
+    Raises:
+        CheckpointError: a file is missing.
+    """
+    names = (*NEEDED, TRAINING)
+    _refuse_without(directory, names)
+    copy.mkdir(exist_ok=True)
+    for name in names:
+        shutil.copyfile(directory / name, copy / name)
+
+
+def _refuse_without(directory: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if not (directory / name).is_file():
+            raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
 
 
 def load_weights(model: Model, directory: Path) -> None:

@@ -218,9 +218,6 @@ class TrainingConfig(Strict):
     clip_norm: PositiveFloat = 1.0
     average_checkpoints: PositiveInt = 1
     """How many of the last checkpoints are averaged into the final weights."""
-    start_share: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the weights of `--start` in the final ones of a translator or a language model: what it knew and the
-    new texts do not tell is not forgotten (Wortsman et al. 2022)."""
     checkpoint_every_steps: PositiveInt = 500
     precision: Precision = "bf16-mixed"
     """`bf16-mixed` is `32-true` on a CPU without bf16 products."""
@@ -290,12 +287,6 @@ class Config(Strict):
         n_grams = isinstance(self.model, ClassifierConfig) and self.model.n_grams is not None
         if n_grams != (self.n_gram_training is not None):
             raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
-        return self
-
-    @model_validator(mode="after")
-    def _classifiers_share_nothing_with_their_start(self) -> Self:
-        if self.training.start_share and isinstance(self.model, ClassifierConfig):
-            raise ValueError("training.start_share is not for classifiers, whose calibration is of one training")
         return self
 
     @model_validator(mode="after")

@@ -29,6 +29,7 @@ from model.checkpoint import (
     TOKENIZER,
     TRAINING,
     build_model,
+    copy_trained,
     load_training,
     save_checkpoint,
     start_with,
@@ -48,7 +49,7 @@ from model.stage import Stage, last_checkpoint, optimize
 from model.tokenizer import load_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 
-EARLIER, PRETRAINING = "earlier.json", "pretraining"
+START, PRETRAINING = "start", "pretraining"
 SELF_LABELLING_TOKENS = 65_536
 
 
@@ -59,19 +60,23 @@ def train(
     checkpoint_dir: Path,
     start: Path | None = None,
     new_vocabulary: bool = False,
+    start_share: float = 0.0,
 ) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
     Args:
         start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
         new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
+        start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
+            the new texts do not tell is not forgotten (Wortsman et al. 2022).
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
-    earlier = _earlier(run_dir, start)
+    start = start and _as_it_was(start, run_dir)
+    earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
     tokenizer_path = run_dir / TOKENIZER
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
@@ -99,7 +104,7 @@ def train(
         begun = {name: weight.clone() for name, weight in model.state_dict().items()}
         optimize(model, _stage(config, data), run_dir)
         if start is not None:
-            share_with(model, begun, config.training.start_share)
+            share_with(model, begun, start_share)
         if isinstance(model, Transformer):
             before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
             model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
@@ -107,6 +112,8 @@ def train(
     facts = earlier | _facts(config, run_dir, earlier)
     if start is not None and (origin := load_config(start / CONFIG).name) != config.name:
         facts |= {"began_with": origin, "new_vocabulary": new_vocabulary}
+    if start_share:
+        facts["start_share"] = start_share
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
 
 
@@ -168,20 +175,25 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _earlier(run_dir: Path, start: Path | None) -> dict[str, Any]:
-    """What has been noted of the runs before this one.
+def _as_it_was(start: Path, run_dir: Path) -> Path:
+    """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place.
 
-    Kept with the run, which may be resumed when its own result lies where it began.
+    Raises:
+        CheckpointError: `start` is no checkpoint that training has left.
     """
-    kept = run_dir / EARLIER
-    facts: dict[str, Any] = {}
+    kept = run_dir / START
     is_resumed = any(last_checkpoint(stage).is_file() for stage in (run_dir, run_dir / PRETRAINING))
-    if is_resumed and kept.is_file():
-        return cast(dict[str, Any], json.loads(kept.read_text()))
-    if start is not None:
-        facts = load_training(start)
-        facts.setdefault("licences", load_config(start / CONFIG).licences())
-    kept.write_text(json.dumps(facts))
+    if is_resumed and kept.is_dir():
+        return kept
+    copy_trained(start, kept)
+    return start
+
+
+def _earlier(start: Path) -> dict[str, Any]:
+    """What has been noted of the runs before this one."""
+    facts = load_training(start)
+    facts.pop("start_share", None)
+    facts.setdefault("licences", load_config(start / CONFIG).licences())
     return facts
 
 

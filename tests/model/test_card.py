@@ -68,9 +68,8 @@ def test_the_card_says_what_was_made_of_a_corpus() -> None:
 
 
 def test_the_card_says_what_is_left_of_the_weights_before() -> None:
-    config = configured(TRANSLATOR, training={"start_share": 0.25})
-    card = model_card(config, TRAINING, [TRANSLATED], 1000)
-    assert "Of the final weights 25% are those that the last run began with." in card
+    card = model_card(configured(TRANSLATOR), TRAINING | {"start_share": 0.25}, [TRANSLATED], 1000)
+    assert "Of the final weights 25% are those that the last run began with (`--start-share`)." in card
 
 
 def test_without_a_suite_there_are_no_cases() -> None:

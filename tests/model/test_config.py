@@ -38,7 +38,6 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("pooling: max", "pooling: sum", r"pooling: Input should be 'max' or 'mean'"),
         ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
         ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
-        ("max_steps: ", "start_share: 0.5\n  max_steps: ", r"start_share is not for classifiers"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),
         ("name: ", "name: [", r"not YAML"),
     ],
