@@ -6,6 +6,7 @@ from rich.console import Console
 from sacrebleu.metrics.bleu import BLEU
 from tokenizers import Tokenizer
 
+from benchmarks.engines import ATTEND, ATTEND_EXACT
 from benchmarks.models import SHIPPED, BenchmarkModel, Precision
 from benchmarks.processes import Candidate, EngineProcess
 from benchmarks.results import command, save
@@ -40,7 +41,8 @@ def measure(
     for precision in precisions:
         ctranslate2 = {"compute_type": COMPUTE_TYPE[precision], "inter_threads": 2, "intra_threads": 1}
         translate(Candidate("ctranslate2", "", ctranslate2), precision, beam_sizes)
-        translate(Candidate("attend", "", {}), precision, beam_sizes)
+        translate(Candidate(ATTEND, "", {}), precision, beam_sizes)
+        translate(Candidate(ATTEND_EXACT, "", {}), precision, [size for size in beam_sizes if size > 1])
     reference = targets["pytorch", "fp32", 1]
     for (engine, precision, beam_size), found in targets.items():
         record = {
