@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import limits
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.decoding import MAX_BEAM_SIZE
@@ -32,6 +32,11 @@ class Settings(BaseSettings):
         ge=0,
         description="Processes that run a translation model, which share the threads; by default one per thread on the "
         "CPU, one on CUDA. 0: it runs in the server's own process.",
+    )
+    cuda_graphs: bool = Field(
+        default=False,
+        description="On CUDA, launch a decoder step as one CUDA graph, captured when it is first of its size. "
+        "No GPU has run this yet.",
     )
     slots: int | None = Field(
         default=None,
@@ -102,6 +107,13 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severity that is logged."
     )
+
+    @field_validator("cuda_graphs")
+    @classmethod
+    def _is_in_a_process_of_its_own(cls, value: bool, others: ValidationInfo) -> bool:
+        if value and others.data.get("workers") == 0:  # while one captures, nothing else may use CUDA in its process
+            raise ValueError("needs worker processes, and ATTEND_WORKERS is 0")
+        return value
 
     @field_validator("rate_limit")
     @classmethod

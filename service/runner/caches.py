@@ -142,7 +142,8 @@ class HostCaches:
 
 class DeviceCaches:
     """In a device's memory, the rows of one cache after those of another. They are copied there by the graphs of
-    device_graphs.py, which see float32 words of any type.
+    device_graphs.py, which see float32 words of any type. Each length has memory of its own, which it keeps: a captured
+    graph finds its caches where they were.
 
     Args:
         device: ONNX Runtime's name of it, such as "cuda".
@@ -167,23 +168,23 @@ class DeviceCaches:
         self._device = device
         self._copier, self._reorderer = copier, reorderer
         self._length = 0
-        self._rows: OrtValue | None = None
+        self._rows_of: dict[int, OrtValue] = {}
+        """By length."""
 
     def address(self, cache: int) -> int:
-        assert self._rows is not None, "resize comes first"
-        return int(self._rows.data_ptr()) + cache * self._slots * self._row_bytes(self._length)
+        return self._address(self._length, cache)
 
     def shape(self, rows: int) -> tuple[int, ...]:
         return rows, *self._heads, self._length, self._width
 
     def resize(self, length: int, rows: int) -> None:
-        old, old_length = self._rows, self._length
-        zeros = np.zeros(self._all_rows(length), np.float32)
-        self._rows, self._length = OrtValue.ortvalue_from_numpy(zeros, self._device, 0), length
-        if old is not None and rows > 0:
+        if length not in self._rows_of:
+            zeros = np.zeros(self._all_rows(length), np.float32)
+            self._rows_of[length] = OrtValue.ortvalue_from_numpy(zeros, self._device, 0)
+        old_length, self._length = self._length, length
+        if old_length > 0 and rows > 0:
             for cache in range(self._n_caches):
-                block = int(old.data_ptr()) + cache * self._slots * self._row_bytes(old_length)
-                self._copy(cache, 0, rows, block, old_length, min(length, old_length))
+                self._copy(cache, 0, rows, self._address(old_length, cache), old_length, min(length, old_length))
 
     def write(self, cache: int, first_row: int, block: OrtValue) -> None:
         B, *_, K, _ = block.shape()
@@ -210,6 +211,9 @@ class DeviceCaches:
         binding.bind_input("block", self._device, 0, np.float32, block_shape, block)
         binding.bind_cpu_input("kept", np.array([kept]))
         self._copier.run_with_iobinding(binding)
+
+    def _address(self, length: int, cache: int) -> int:
+        return int(self._rows_of[length].data_ptr()) + cache * self._slots * self._row_bytes(length)
 
     def _all_rows(self, length: int) -> list[int]:
         return [self._n_caches * self._slots, self._n_heads, length, self._words]

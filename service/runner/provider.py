@@ -15,6 +15,7 @@ import onnxruntime
 from numpy.typing import DTypeLike
 
 from service.errors import ProviderUnavailable, StartRefused
+from service.runner.arrays import Arrays, Field
 from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Caches, DeviceCaches, HostCaches, Lengths
 from service.runner.device_graphs import PROBE, REORDER, WRITE
 
@@ -40,13 +41,20 @@ class Provider:
 
     Args:
         threads: of one forward pass on the CPU.
+        captures: whether CUDA captures decoder steps as CUDA graphs, which it then launches as a whole. Nothing else
+            may use CUDA in this process while it does.
     """
 
     name: Literal["cpu", "cuda"]
     threads: int
+    captures: bool = False
 
-    def session(self, graph: Path | bytes) -> onnxruntime.InferenceSession:
+    def session(self, graph: Path | bytes, captured: bool = False) -> onnxruntime.InferenceSession:
         """Load a graph.
+
+        Args:
+            captured: as a CUDA graph, of each run that has a number (`gpu_graph_id`). Its inputs and outputs stay where
+                they are, and what it reads in main memory is what it read when it was captured.
 
         Raises:
             StartRefused: ONNX Runtime cannot load it, or not on this provider.
@@ -57,7 +65,7 @@ class Provider:
         try:
             source = graph if isinstance(graph, bytes) else str(graph)
             session = onnxruntime.InferenceSession(
-                source, self._options(), self._providers(), disabled_optimizers=SLOWER_FUSIONS
+                source, self._options(), self._providers(captured), disabled_optimizers=SLOWER_FUSIONS
             )
         except Exception as error:  # its exception types share no base
             reason = _first_line(error)
@@ -76,6 +84,10 @@ class Provider:
             return HostCaches(n_caches, slots, heads, width, dtype)
         copier, reorderer = self.session(WRITE), self.session(REORDER)
         return DeviceCaches(n_caches, slots, heads, width, dtype, self.name, copier, reorderer)
+
+    def arrays(self, **fields: Field) -> Arrays:
+        """Small arrays that this provider's graphs read or write."""
+        return Arrays(None if self.name == "cpu" else self.name, **fields)
 
     def padded(self, size: int, limit: int) -> int:
         """What a dimension of a step is padded to: on CUDA a power of two, so that few shapes are ever seen."""
@@ -98,9 +110,11 @@ class Provider:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle service burns no CPU
         return options
 
-    def _providers(self) -> list[Any]:
+    def _providers(self, captured: bool) -> list[Any]:
         cpu = "CPUExecutionProvider"
-        return [cpu] if self.name == "cpu" else [("CUDAExecutionProvider", CUDA_OPTIONS), cpu]
+        if self.name == "cpu":
+            return [cpu]
+        return [("CUDAExecutionProvider", CUDA_OPTIONS | {"enable_cuda_graph": str(int(captured))}), cpu]
 
 
 def choose_provider(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> Provider:

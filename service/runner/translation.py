@@ -6,12 +6,13 @@ written into its row and nothing else moves.
 Legend: R rows, N sources, W rows of one source, B newcomers, S source, k candidates.
 """
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
-from onnxruntime import InferenceSession, OrtValue
+from onnxruntime import RunOptions
 
 from service.artifact import Artifact
 from service.decoding import MAX_BEAM_SIZE, Candidates, Ints
@@ -26,6 +27,10 @@ sums end in other bits; how many rows there are depends on who shares the step, 
 MOST_STEPS = 1024
 """Bindings that are kept, each of some kilobytes."""
 
+MOST_CAPTURED = 1024
+"""Steps that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+NOT_CAPTURED = -1
+
 
 class TranslationGraphs:
     """The encoder and the decoder step of one artifact; several runners may share them."""
@@ -34,7 +39,17 @@ class TranslationGraphs:
         self.manifest = artifact.manifest
         self.provider = provider
         self.encoder = provider.session(artifact.path("encoder.onnx"))
-        self.decoder_step = provider.session(artifact.path("decoder_step.onnx"))
+        self.decoder_step = provider.session(artifact.path("decoder_step.onnx"), captured=provider.captures)
+        self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
+
+    def capture(self) -> RunOptions | None:
+        """How to run a step that was not run before, so that its next runs are launched as a whole; None where none is
+        captured."""
+        if not self.provider.captures:
+            return None
+        options = RunOptions()
+        options.add_run_config_entry("gpu_graph_id", str(next(self._numbers)))
+        return options
 
 
 class TranslationRunner:
@@ -51,7 +66,7 @@ class TranslationRunner:
         self._fewest_queries = fewest_queries
         self._pad = manifest.special_tokens.pad
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
-        self._encoder, self._decoder_step = graphs.encoder, graphs.decoder_step
+        self._graphs, self._encoder = graphs, graphs.encoder
         n_layers = manifest.dimensions.n_decoder_layers
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, FEW_LENGTHS)
@@ -98,7 +113,7 @@ class TranslationRunner:
         step.positions[:R] = positions
         if len(step.positions) > R:
             step.positions[R:] = 0
-        step.total_length[0] = length
+        step.total_length[0] = self._self_attention.length if self._provider.captures else length
         step.rows_of_sources[:N, :W] = rows_of_sources
         if (padding := step.rows_of_sources.shape[1] - W) > 0:
             places_of_rows = [place + place // W * padding for place in places_of_rows]
@@ -132,7 +147,7 @@ class TranslationRunner:
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
         padded = self._provider.padded
         sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, self._fewest_queries), MAX_BEAM_SIZE), k
-        step = self._steps.pop(sizes, None) or Step(self._decoder_step, self._provider, sizes, self._pad)
+        step = self._steps.pop(sizes, None) or Step(self._graphs, sizes, self._pad)
         if len(self._steps) == MOST_STEPS:
             self._steps.pop(next(iter(self._steps)))  # not used for the longest time
         self._steps[sizes] = step
@@ -144,36 +159,35 @@ class TranslationRunner:
 class Step:
     """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
 
-    def __init__(
-        self, session: InferenceSession, provider: Provider, sizes: tuple[int, int, int, int], pad: int
-    ) -> None:
+    def __init__(self, graphs: TranslationGraphs, sizes: tuple[int, int, int, int], pad: int) -> None:
         R, N, W, k = sizes
-        self._session = session
-        self._provider = provider
-        self._binding: Any = session.io_binding()
+        self._graphs = graphs
+        self._binding: Any = graphs.decoder_step.io_binding()
         self._versions: dict[CacheGroup, int] = {}
         """Of the caches that are bound."""
-        self.input_ids = np.full((R, 1), pad, np.int64)
-        self.positions = np.zeros(R, np.int32)
-        self.total_length = np.ones(1, np.int32)
-        self.rows_of_sources = np.zeros((N, W), np.int64)
-        self.places_of_rows = np.zeros(R, np.int64)
-        self.source_lengths = np.ones(N, np.int64)
-        self.token_ids = np.zeros((R, k), np.int64)
-        self.log_probs = np.zeros((R, k), np.float32)
-        self._inputs = {
-            "input_ids": self.input_ids,
-            "positions": self.positions,
-            "total_length": self.total_length,
-            "rows_of_sources": self.rows_of_sources,
-            "places_of_rows": self.places_of_rows,
-            "source_lengths": self.source_lengths,
-            "k": np.array([k]),
-        }
-        if provider.name == "cpu":
-            self._bind_inputs()
-        for name, array in (("token_ids", self.token_ids), ("log_probs", self.log_probs)):
-            self._binding.bind_ortvalue_output(name, OrtValue.ortvalue_from_numpy(array))
+        self._captures: dict[tuple[int, ...], RunOptions | None] = {}
+        """By the lengths of the caches, which tell where they are."""
+        provider = graphs.provider
+        self._inputs = provider.arrays(
+            input_ids=(np.int64, (R, 1)),
+            positions=(np.int32, (R,)),
+            rows_of_sources=(np.int64, (N, W)),
+            places_of_rows=(np.int64, (R,)),
+            source_lengths=(np.int64, (N,)),
+        )
+        self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
+        self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
+        self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
+        self.source_lengths = self._inputs["source_lengths"]
+        self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
+        self.input_ids[:] = pad
+        for place in self._inputs.bound():
+            self._binding.bind_input(*place)
+        for place in self._outputs.bound():
+            self._binding.bind_output(*place)
+        self.total_length, self._k = np.ones(1, np.int32), np.array([k])
+        for name, array in (("total_length", self.total_length), ("k", self._k)):
+            self._binding.bind_cpu_input(name, array)  # which every provider reads where it is
 
     def bind_caches(self, group: CacheGroup, rows: int, dtype: DTypeLike, written: bool) -> None:
         """Let the graph read the first rows of caches, and write them in place, if they have moved since."""
@@ -181,7 +195,7 @@ class Step:
             return
         shape = group.caches.shape(rows)
         for name, address in zip(group.names, group.addresses, strict=True):
-            memory = (self._provider.name, 0, dtype, shape, address)
+            memory = (self._graphs.provider.name, 0, dtype, shape, address)
             self._binding.bind_input(f"past_key_values.{name}", *memory)
             if written:
                 self._binding.bind_output(f"present.{name}", *memory)
@@ -189,12 +203,10 @@ class Step:
 
     def run(self) -> None:
         """One pass over what the arrays hold."""
-        if self._provider.name != "cpu":
-            self._bind_inputs()
-        self._session.run_with_iobinding(self._binding)
+        lengths = tuple([group.length for group in self._versions])
+        if lengths not in self._captures:
+            self._captures[lengths] = self._graphs.capture()
+        self._inputs.send()
+        self._graphs.decoder_step.run_with_iobinding(self._binding, self._captures[lengths])
         self._binding.synchronize_outputs()
-
-    def _bind_inputs(self) -> None:
-        """On the CPU a bound array is read where it is; a device gets a copy of it when it is bound."""
-        for name, array in self._inputs.items():
-            self._binding.bind_cpu_input(name, array)
+        self._outputs.fetch()

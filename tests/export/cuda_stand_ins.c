@@ -2,6 +2,7 @@
    kernels compute nothing. What else ONNX Runtime's CUDA provider needs is generated: functions that return 0, which
    is success (cuda_stand_ins.py). */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,21 @@ const char *cudaGetErrorString(int error) { return "an error of the stand-in"; }
 int cudaStreamCreate(void **stream) { *stream = zeros(8); return 0; }
 int cudaStreamCreateWithFlags(void **stream, unsigned flags) { *stream = zeros(8); return 0; }
 int cudaStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+
+/* What a stream captures is nothing; each launch and each end of a graph is told to the file that the environment names. */
+static int tell(const char *word) {
+  FILE *log = getenv("CUDA_STAND_IN_LOG") ? fopen(getenv("CUDA_STAND_IN_LOG"), "a") : NULL;
+  if (log != NULL) {
+    fprintf(log, "%s\n", word);
+    fclose(log);
+  }
+  return 0;
+}
+int cudaStreamEndCapture(void *stream, void **graph) { *graph = zeros(8); return tell("captured"); }
+int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flags) { *executable = zeros(8); return 0; }
+int cudaGraphLaunch(void *executable, void *stream) { return tell("launched"); }
+int cudaGraphExecDestroy(void *executable) { return tell("destroyed"); }
+
 int cudaEventCreate(void **event) { *event = zeros(8); return 0; }
 int cudaEventCreateWithFlags(void **event, unsigned flags) { *event = zeros(8); return 0; }
 

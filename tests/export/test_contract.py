@@ -25,6 +25,7 @@ from service.artifact import read_artifact
 from service.decoding import MAX_BEAM_SIZE, Search
 from service.errors import ArtifactRefused
 from service.loading import searches
+from service.runner.arrays import Arrays
 from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
@@ -67,16 +68,17 @@ def test_another_format_version_is_refused(artifact: MakeArtifact, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "translation_rotary", "translation_hard"])
-@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("as_on_cuda", [False, True])
 @torch.inference_mode()
 def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, padded: bool, monkeypatch: pytest.MonkeyPatch
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, as_on_cuda: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if padded:  # as on CUDA
+    if as_on_cuda:
         monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+        monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
     rng = np.random.default_rng(3)
     everybody = [random_sequence(rng) for _ in range(16)]
-    graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
+    graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1, captures=as_on_cuda))
     abandoned = search_all(searches(graphs, SLOTS), SLOTS, everybody, rng, leaving=0.02)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)

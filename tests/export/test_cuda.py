@@ -49,6 +49,35 @@ def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact
             assert client.post("/embed", json={"text": texts, "model": model["name"]}).status_code == 200
 
 
+CAPTURE = """
+import dataclasses, sys
+from pathlib import Path
+from service.artifact import read_artifact
+from service.decoding import Search
+from service.greedy import GreedySearch
+from service.runner.provider import Provider
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.scheduler import Sequence
+
+graphs = TranslationGraphs(read_artifact(Path(sys.argv[1])), Provider("cuda", 1, captures=True))
+search = GreedySearch(TranslationRunner(graphs, 8, fewest_queries=1), 2, 3)
+running = [Sequence([5, 6, 3], Search(max_target_tokens=64)) for _ in range(3)]
+search.prefill(0, running)
+for _ in range(40):
+    search.step(running)
+"""
+
+
+def test_a_step_is_captured_once_for_each_size_and_length_and_launched_from_then_on(
+    gpu: Environment, artifact: MakeArtifact, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact("translation", "fp16"))
+    # The first step asks for two candidates, the others for one; at the 33rd the caches are longer.
+    said = [word for n in (1, 31, 8) for word in ("captured", *["launched"] * n)]
+    assert log.read_text().split() == [*said, *["destroyed"] * 3]
+
+
 LOAD = """
 import sys, onnxruntime
 from service.runner.provider import Provider

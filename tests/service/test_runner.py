@@ -1,6 +1,7 @@
 """ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
 from service.greedy import GreedySearch
 from service.pooling import ClassificationPass, Pooling, Reading
 from service.runner import provider, translation
+from service.runner.arrays import Arrays
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider
@@ -28,8 +30,8 @@ def random_source(rng: np.random.Generator, length: int) -> list[int]:
     return [*rng.integers(4, V, length - 1).tolist(), EOS]
 
 
-def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
-    return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
+def runner_of(artifact: Artifact, slots: int = 16, provider: Provider = CPU) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, provider), slots)
 
 
 def long_source(translator: TinyTranslator) -> list[int]:
@@ -210,6 +212,21 @@ def test_rows_beyond_those_in_use_change_nothing(
     everybody = [random_sequence(rng) for _ in range(12)]
     search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
     assert_as_alone(everybody, tiny_translator)
+
+
+@pytest.mark.usefixtures("padded_steps")
+def test_steps_as_cuda_captures_them_change_nothing(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
+    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
+    rng = np.random.default_rng(1)
+    everybody = [random_sequence(rng) for _ in range(12)]
+    runner = runner_of(translator_artifact, provider=replace(CPU, captures=True))
+    search_all(BeamSearch(runner, BOS, EOS), 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+    step = next(iter(runner._steps.values()))
+    assert step.total_length == runner._self_attention.length
 
 
 @pytest.mark.usefixtures("padded_steps")
