@@ -8,6 +8,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+try:
+    from yaml import CSafeLoader as SafeLoader  # eight times as fast
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import SafeLoader  # type: ignore[assignment]
+
 Content = TypeVar("Content")
 
 
@@ -25,7 +30,7 @@ def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueErro
             each offending key too.
     """
     try:
-        return check(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return check(yaml.load(path.read_text(encoding="utf-8"), SafeLoader))
     except FileNotFoundError as cause:
         raise error(f"{path}: no such file") from cause
     except yaml.YAMLError as cause:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.end_to_end.conftest import server  # noqa: F401  # a fixture
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
@@ -52,7 +50,7 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def visit(browser: "Browser", server: httpx.Client, complaints: list[str]) -> Iterator[Visit]:  # noqa: F811
+def visit(browser: "Browser", server: httpx.Client, complaints: list[str]) -> Iterator[Visit]:
     """Opens the playground, with a state in its address, in a browser context with the options given."""
     contexts: list[BrowserContext] = []
 

@@ -4,15 +4,15 @@ import os
 from functools import cache
 from pathlib import Path
 
+import onnx
+import onnx_ir as ir
 import pytest
 import torch
 from filelock import FileLock
 
-from export.artifact import export, served_model
+from export.artifact import export
 from export.manifest import Precision
-from export.tracing import trace_all
-from model.checkpoint import load_checkpoint
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, Trace, write_checkpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, MakeGraphs, write_checkpoint
 
 torch.set_num_threads(1)  # tensors this small only lose by sharing
 
@@ -55,6 +55,8 @@ def artifact(checkpoint: MakeCheckpoint, shared_directory: Path) -> MakeArtifact
 
 
 @pytest.fixture(scope="session")
-def traced(checkpoint: MakeCheckpoint) -> Trace:
-    """The graphs of a kind of model in float32, for reading."""
-    return cache(lambda kind: trace_all(served_model(load_checkpoint(checkpoint(kind)))))
+def graphs(artifact: MakeArtifact) -> MakeGraphs:
+    """The graphs of an artifact with their weights in memory, by file name."""
+    return lambda kind, precision: {
+        path.name: ir.from_proto(onnx.load(path)) for path in artifact(kind, precision).glob("*.onnx")
+    }

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +24,6 @@ from model.transformer import TransformerClassifier
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
-ROOT = Path(__file__).parents[2]
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 
 
@@ -92,18 +89,6 @@ def test_scores_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: P
     assert manifest.model_dump(mode="json")["evaluation"] == EVALUATION
 
 
-def test_the_same_checkpoint_gives_the_same_bytes_in_another_process(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
-) -> None:
-    first = artifact("translation", "int8")
-    command = [sys.executable, "-m", "export", str(checkpoint("translation")), str(tmp_path / "again")]
-    environment = os.environ | {"PYTHONHASHSEED": "12345", "OMP_NUM_THREADS": "1"}
-    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert contents(tmp_path / "again") == contents(first)
-    assert "translations together and alone: 13 of 13 equal" in finished.stdout
-    assert finished.stderr == ""
-
-
 def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
     chosen = tmp_path / "checkpoint"
     shutil.copytree(checkpoint("translation"), chosen)
@@ -128,7 +113,12 @@ def test_a_failed_proof_leaves_the_old_artifact(
     out = tmp_path / "out"
     shutil.copytree(artifact("mean_classifier", "fp32"), out)
     before = contents(out)
-    monkeypatch.setattr(export.artifact, "quantize", spoil)
+
+    def fail(*_: object) -> None:
+        raise ProofError("logits: relative error 1")
+
+    monkeypatch.setattr(export.artifact, "write", lambda *_: None)
+    monkeypatch.setattr(export.artifact, "prove", fail)
     result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out)])
     assert result.exit_code == 1
     assert "is not exported: logits: relative error" in result.stderr
@@ -136,14 +126,18 @@ def test_a_failed_proof_leaves_the_old_artifact(
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_an_artifact_is_replaced_by_its_successor(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path
+def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    shutil.copytree(artifact("translation", "fp32"), out)
-    result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out), "--precision", "int8"])
+    shutil.copytree(artifact("mean_classifier", "fp32"), out)
+    expected = contents(artifact("translation", "int8"))
+    capfd.readouterr()
+    result = CliRunner().invoke(app, [str(checkpoint("translation")), str(out), "--precision", "int8"])
     assert result.exit_code == 0, result.stderr
-    assert contents(out) == contents(artifact("mean_classifier", "int8"))
+    assert "translations together and alone: 13 of 13 equal" in result.stdout
+    assert result.stderr == capfd.readouterr().err == ""
+    assert contents(out) == expected
     assert list(tmp_path.iterdir()) == [out]
     assert stat.S_IMODE(out.stat().st_mode) & 0o055 == 0o055 & ~umask()
 

@@ -14,7 +14,7 @@ from export.calibration import STEP, Limits, activation_limits, watch
 from export.products import products as weighted_products
 from export.quantization import quantize, quantize_rows
 from model.checkpoint import load_checkpoint
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, Trace
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, MakeGraphs
 
 Array = NDArray[np.float32]
 
@@ -91,21 +91,21 @@ def test_calibration_finds_the_largest_magnitude_that_each_product_reads() -> No
 
 @pytest.mark.parametrize("kind", ["translation", "mean_classifier"])
 def test_every_product_is_calibrated_the_same_way_each_time(
-    checkpoint: MakeCheckpoint, traced: Trace, kind: Kind
+    checkpoint: MakeCheckpoint, graphs: MakeGraphs, kind: Kind
 ) -> None:
-    model, graphs = served_model(load_checkpoint(checkpoint(kind))), traced(kind)
-    limits = activation_limits(graphs, model)
-    for name, graph in graphs.items():
+    model, traced = served_model(load_checkpoint(checkpoint(kind))), graphs(kind, "fp32")
+    limits = activation_limits(traced, model)
+    for name, graph in traced.items():
         assert limits[name].keys() == {node.name for node in weighted_products(graph.graph)}
-    assert limits == activation_limits(graphs, model)
+    assert limits == activation_limits(traced, model)
 
 
 @pytest.mark.parametrize("kind", ["translation", "translation_post_norm", "max_classifier"])
 def test_matrices_are_computed_with_the_scales_of_the_other_graphs(
-    checkpoint: MakeCheckpoint, traced: Trace, kind: Kind
+    checkpoint: MakeCheckpoint, graphs: MakeGraphs, kind: Kind
 ) -> None:
     """So that they are of the very model that translates or classifies."""
-    found = activation_limits(traced(kind), served_model(load_checkpoint(checkpoint(kind))))
+    found = activation_limits(graphs(kind, "fp32"), served_model(load_checkpoint(checkpoint(kind))))
     of_attention = found.pop("attention.onnx")
     shared = [
         (limit, of_attention[name])

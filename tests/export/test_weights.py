@@ -8,12 +8,9 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
-from export.artifact import graphs
 from export.manifest import Precision
 from export.weights import ALIGNMENT, SMALLEST, WEIGHTS, store_weights
-from model.checkpoint import load_checkpoint
-from model.transformer import Transformer, TransformerClassifier
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeGraphs
 
 Array = NDArray[np.float32]
 
@@ -57,12 +54,13 @@ def test_every_weight_is_aligned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "precision"), [("translation", "int8"), ("max_classifier", "fp16")])
 def test_the_graphs_of_an_artifact_hold_what_was_exported(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+    graphs: MakeGraphs, tmp_path: Path, kind: Kind, precision: Precision
 ) -> None:
-    model = load_checkpoint(checkpoint(kind)).model
-    assert isinstance(model, Transformer | TransformerClassifier)
-    for name, exported in graphs(model, precision).items():
-        stored = ir.load(artifact(kind, precision) / name)
+    models = graphs(kind, precision)
+    store_weights(models.values(), tmp_path)
+    for name, exported in graphs(kind, precision).items():
+        ir.save(models[name], tmp_path / name)
+        stored = ir.load(tmp_path / name)
         assert stored.graph.initializers.keys() == exported.graph.initializers.keys()
         for weight, value in exported.graph.initializers.items():
             tensor = stored.graph.initializers[weight].const_value

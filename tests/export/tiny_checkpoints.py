@@ -46,7 +46,7 @@ MAX_SOURCE_TOKENS = 60
 
 MakeCheckpoint = Callable[[Kind], Path]
 MakeArtifact = Callable[[Kind, Precision], Path]
-Trace = Callable[[Kind], dict[str, ir.Model]]
+MakeGraphs = Callable[[Kind, Precision], dict[str, ir.Model]]
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:

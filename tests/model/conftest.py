@@ -9,6 +9,8 @@ from model.tokenizer import train_tokenizer
 from model.transformer import Transformer, TransformerClassifier
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR
 
+torch.set_num_threads(1)  # tensors this small only lose by sharing
+
 TEXTS = [
     "A dog runs on the beach.",
     "Un chien court sur la plage.",

@@ -1,6 +1,7 @@
 """Training of tiny models on a few sentences of our own, through the public `train`."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +50,38 @@ def classifier_config() -> Config:
     return configured(CLASSIFIER | model, data=data, training=SCHEDULE | {"token_dropout": 0.1})
 
 
+def write_data(directory: Path) -> Path:
+    (directory / "pairs.tsv").write_text(lines(PAIRS))
+    (directory / "reviews.tsv").write_text(lines(REVIEWS * 4))
+    return directory
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    (tmp_path / "pairs.tsv").write_text(lines(PAIRS))
-    (tmp_path / "reviews.tsv").write_text(lines(REVIEWS * 4))
-    return tmp_path
+    return write_data(tmp_path)
 
 
-def test_a_tiny_translator_learns_its_sentences(data: Path, tmp_path: Path) -> None:
-    train(translation_config(), data, tmp_path / "run", tmp_path / "out")
-    checkpoint = load_checkpoint(tmp_path / "out")
+@pytest.fixture(scope="module")
+def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint that training leaves."""
+    directory = write_data(tmp_path_factory.mktemp("translator"))
+    train(translation_config(), directory, directory / "run", directory / "out")
+    return directory / "out"
+
+
+@pytest.fixture(scope="module")
+def trained_classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint that training leaves."""
+    directory = write_data(tmp_path_factory.mktemp("classifier"))
+    train(classifier_config(), directory, directory / "run", directory / "out")
+    return directory / "out"
+
+
+def test_a_tiny_translator_learns_its_sentences(trained_translator: Path) -> None:
+    checkpoint = load_checkpoint(trained_translator)
     translations = translate(checkpoint, [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS]
-    assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 60
+    assert json.loads((trained_translator / "training.json").read_text())["steps"] == 60
     assert isinstance(checkpoint.model, Transformer)
     can_be_written = checkpoint.model.is_target_token
     assert len(can_be_written) > 64 == can_be_written.sum(), "those of the targets, rounded up"
@@ -87,28 +107,29 @@ def test_bf16_is_for_processors_that_have_it(
     assert usable_precision("32-true") == "32-true"
 
 
-def test_a_share_of_the_final_weights_may_be_that_of_the_first(data: Path, tmp_path: Path) -> None:
-    train(translation_config(), data, tmp_path / "run", tmp_path / "start")
+def test_a_share_of_the_final_weights_may_be_that_of_the_first(
+    trained_translator: Path, data: Path, tmp_path: Path
+) -> None:
     for share in (0.0, 0.75):
         config = translation_config(max_steps=5, checkpoint_every_steps=5)
-        train(config, data, tmp_path / f"run {share}", tmp_path / f"{share}", tmp_path / "start", start_share=share)
-    first, last, mixed = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("start", "0.0", "0.75"))
-    n_pieces = load_checkpoint(
-        tmp_path / "start"
-    ).tokenizer.get_vocab_size()  # what the model has beyond them is random
+        train(config, data, tmp_path / f"run {share}", tmp_path / f"{share}", trained_translator, start_share=share)
+    paths = (trained_translator, tmp_path / "0.0", tmp_path / "0.75")
+    first, last, mixed = (load_checkpoint(path).model.state_dict() for path in paths)
+    n_pieces = load_checkpoint(trained_translator).tokenizer.get_vocab_size()
     for name, weight in first.items():
         expected = 0.75 * weight + 0.25 * last[name] if weight.is_floating_point() else last[name]
-        rows = slice(n_pieces if name.endswith(OF_TOKENS) else None)
+        rows = slice(n_pieces if name.endswith(OF_TOKENS) else None)  # what is beyond them is random
         torch.testing.assert_close(mixed[name][rows], expected[rows], rtol=0, atol=2e-3)
     assert any((mixed[name] != last[name]).any() for name in first)
 
 
-def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(data: Path, tmp_path: Path) -> None:
-    learnt, more = tmp_path / "learnt", tmp_path / "more"
-    train(translation_config(), data, tmp_path / "run", learnt)
+def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(
+    trained_translator: Path, data: Path, tmp_path: Path
+) -> None:
+    more = tmp_path / "more"
     (data / "pairs.tsv").write_text(lines(PAIRS[:2]))
     gently = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
-    train(gently, data, tmp_path / "further", more, start=learnt)
+    train(gently, data, tmp_path / "further", more, start=trained_translator)
     translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS], "it can still write them all"
     facts = json.loads((more / "training.json").read_text())
@@ -151,16 +172,15 @@ def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> N
 
 
 def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both_have(
-    data: Path, tmp_path: Path
+    trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:
-    learnt, more = tmp_path / "learnt", tmp_path / "more"
-    train(translation_config(), data, tmp_path / "run", learnt)
+    more = tmp_path / "more"
     others = [(source.replace("a", "ö"), target.replace("e", "ß")) for source, target in PAIRS]
     (data / "pairs.tsv").write_text(lines(others))
     barely = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-9, muon_learning_rate=1e-9)
-    train(barely, data, tmp_path / "further", more, start=learnt, new_vocabulary=True)
+    train(barely, data, tmp_path / "further", more, start=trained_translator, new_vocabulary=True)
     assert "began_with" not in load_training(more)
-    before, after = load_checkpoint(learnt), load_checkpoint(more)
+    before, after = load_checkpoint(trained_translator), load_checkpoint(more)
     old, new = before.tokenizer.get_vocab(), after.tokenizer.get_vocab()
     shared = sorted(old.keys() & new.keys())
     assert 200 < len(shared) < len(new), "bytes, at least, but not everything"
@@ -173,10 +193,11 @@ def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both
     torch.testing.assert_close(*vectors, atol=1e-3, rtol=0)
 
 
-def test_training_does_not_begin_with_the_weights_of_another_model(data: Path, tmp_path: Path) -> None:
-    train(classifier_config(), data, tmp_path / "run", tmp_path / "classifier")
+def test_training_does_not_begin_with_the_weights_of_another_model(
+    trained_classifier: Path, data: Path, tmp_path: Path
+) -> None:
     with pytest.raises(CheckpointError, match="does not hold the weights of this model"):
-        train(translation_config(), data, tmp_path / "further", tmp_path / "more", start=tmp_path / "classifier")
+        train(translation_config(), data, tmp_path / "further", tmp_path / "more", start=trained_classifier)
 
 
 def test_a_model_tells_which_other_it_began_with_however_often_it_is_trained_further(
@@ -196,9 +217,8 @@ def test_training_does_not_begin_with_what_training_has_not_left(data: Path, tmp
         train(translation_config(), data, tmp_path / "run", tmp_path / "out", start=tmp_path)
 
 
-def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(data: Path, tmp_path: Path) -> None:
-    train(classifier_config(), data, tmp_path / "run", tmp_path / "out")
-    checkpoint = load_checkpoint(tmp_path / "out")
+def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(trained_classifier: Path) -> None:
+    checkpoint = load_checkpoint(trained_classifier)
     bad, good = (text for _, text in REVIEWS)
     scores = classify(checkpoint, [bad, good, " ".join([good] * 40)])
     with pytest.raises(DataError, match="text 2 has nothing in it"):
@@ -266,11 +286,12 @@ def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(dat
     assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 120
 
 
-def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(data: Path, tmp_path: Path) -> None:
-    train(translation_config(), data, tmp_path / "unbroken", tmp_path / "a")
-    train_until_killed(30, translation_config(), data, tmp_path / "killed", tmp_path / "b")
-    train(translation_config(), data, tmp_path / "killed", tmp_path / "b")
-    unbroken, resumed = (load_checkpoint(tmp_path / name).model.state_dict() for name in ("a", "b"))
+def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
+    trained_translator: Path, data: Path, tmp_path: Path
+) -> None:
+    train_until_killed(30, translation_config(), data, tmp_path / "run", tmp_path / "out")
+    train(translation_config(), data, tmp_path / "run", tmp_path / "out")
+    unbroken, resumed = (load_checkpoint(path).model.state_dict() for path in (trained_translator, tmp_path / "out"))
     for name, tensor in unbroken.items():
         torch.testing.assert_close(resumed[name], tensor)
 
@@ -297,8 +318,8 @@ def test_what_is_tested_on_is_never_read_without_its_labels_either(data: Path) -
         assert {tokenizer.decode(ids.tolist()) for ids in texts} == {"a bad and boring film"}
 
 
-def test_weights_that_do_not_fit_are_refused(data: Path, tmp_path: Path) -> None:
-    train(translation_config(max_steps=20, decay_steps=1), data, tmp_path / "run", tmp_path / "out")
+def test_weights_that_do_not_fit_are_refused(trained_translator: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained_translator, tmp_path / "out")
     weights = (tmp_path / "out" / WEIGHTS).read_bytes()
     (tmp_path / "out" / WEIGHTS).write_bytes(weights[:-100])
     with pytest.raises(CheckpointError, match=r"model\.safetensors does not hold the weights"):

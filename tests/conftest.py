@@ -1,4 +1,4 @@
-"""The shipped artifacts behind a real server process, as `make serve` starts it."""
+"""The shipped artifacts behind a real server process, as `make serve` starts it: one for all tests of a process."""
 
 from collections.abc import Iterator
 
