@@ -13,7 +13,7 @@ from service.runner.provider import Provider, choose_provider, usable_cores
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without one: listed, but sessions fall back to the CPU."""
-    monkeypatch.setattr(Provider, "_providers", lambda self: ["CPUExecutionProvider"])
+    monkeypatch.setattr(Provider, "_providers", lambda self, captured: ["CPUExecutionProvider"])
 
 
 class Session:
