@@ -52,7 +52,7 @@ _DIGITS = r"""
       | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
     )(?![\w/-]|[.,:]\d)
     | (?<!\w)[vV]\d{1,4}(?:\.\d{1,4})+(?:-[a-z]+(?:\.?\d{1,4})?)?(?!\w)                  # versions
-    | (?<!\w)(?<!\d[.,\u0020\u00a0\u202f])(?:\d{1,3}(?P<group>[.,\u0020\u00a0\u202f])\d{3}(?:(?P=group)\d{3})+
+    | (?<!\w)(?<!\d[.,:\u0020\u00a0\u202f])(?:\d{1,3}(?P<group>[.,\u0020\u00a0\u202f])\d{3}(?:(?P=group)\d{3})+
       | \d{2,3}[.,\u0020\u00a0\u202f]\d{3})(?:[.,]\d+)?(?!\w|[.,\u0020\u00a0]\d)           # in any language's notation
     | (?<!\w)(?:tel:|\#)?\+?\d{5,}(?:-[A-Z0-9]+)*(?!\w)"""
 _PLACEHOLDER = re.compile(
@@ -188,6 +188,8 @@ def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) ->
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
         start, end = span.pair
         floor = merged[-1][0].end if merged else 0
+        if end <= floor:  # letters that touch the one before are looked at once
+            continue
         while start > floor and _LETTER_BEFORE.match(text, start - 1):
             start -= 1
         if (letters := _WORD.match(text, end)) is not None:

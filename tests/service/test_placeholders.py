@@ -32,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("2001:db8::1, 00:1A:2B:3C:4D:5E at 12:30: a::b", ["2001:db8::1", "00:1A:2B:3C:4D:5E"]),
         ("100,000 or 1 000 000, 1,234,567 and 1.234.567,89", ["100,000", "1 000 000", "1,234,567", "1.234.567,89"]),
         ("v1.2.3, V2.0-rc1 or ISO 9001, v8", ["v1.2.3", "V2.0-rc1", "9001"]),
+        ("00:01.000 --> 00:04.000 align:start position:0%\n00:00:01,000 --> 00:00:04,000", []),
         ("all `TODO`s of `a' and `b'", ["`TODO`s"]),
         ("$5, $99.99 and $10M, US$ 5, 100 $.", ["$5", "$99.99", "$10M", "US$ 5", "100 $"]),
         ("$x$, 5 $name, 5 ${name}", ["$x", "$name", "${name}"]),
@@ -150,6 +151,12 @@ def test_words_in_letters_of_neither_language_are_found(
     source: str, target: str, text: str, expected: list[str]
 ) -> None:
     assert [span.of(text) for span in foreign_words(text, source, target)] == expected
+
+
+def test_long_nonsense_of_two_scripts_takes_no_longer_than_text() -> None:
+    text = "πa" * 50_000
+    [placeholder] = protect(text, foreign_words(text, "en", "de")).placeholders
+    assert placeholder.span.of(text) == text
 
 
 @pytest.mark.parametrize(
