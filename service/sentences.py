@@ -7,6 +7,7 @@ What marks an entry of a list stays outside. Offsets count characters (Unicode c
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sentencex
 
@@ -21,8 +22,20 @@ WORD_END = re.compile(r"\s+")
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))")
 """Where one column ends and the next begins: at a tab, and before a line between spaces."""
 
-MARK = re.compile(r"\s*(?:(?:[-–—*+•·‣◦▪>|]+|#{1,6}|\d{1,3}\)|[A-Za-z]\))(?:\s+|$))+")  # noqa: RUF001
+_TIMING = r"(?:\d{2,4}:)?\d\d:\d\d[.,]\d{3}"
+MARK = re.compile(
+    rf"""
+    \s*{_TIMING}[ \t]+-->[ \t]+{_TIMING}(?!\S).*  # of subtitles, the whole line
+    | \s*
+      (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|[^\W\d_]|[ivx]{{2,4}})\))(?:\s+|$)
+        | \(?\d{{1,3}}\)(?=[^\W\d_])
+        | \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ]) )+""",  # noqa: RUF001  "1.1 Overview", not "1.5 million"
+    re.VERBOSE,
+)
 """What stands before an entry of a list, a heading or a quoted line."""
+
+LETTER_MARK = re.compile(r"\s*([^\W\d_])\.\s+(?=\S)")
+"""A mark if the line before or after has the letter before or after: "A. Einstein" alone is a name."""
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: between a capital letter and a full stop the library panics at it."""
@@ -50,15 +63,27 @@ class Span:
 def sentence_spans(text: str, language: str) -> list[Span]:
     """The sentences of a text in order, without the white space around them."""
     spans, start = [], 0
-    for line in text.splitlines(keepends=True):
+    lines = text.splitlines(keepends=True)
+    marked = _lines_with_letters(lines)
+    for i, line in enumerate(lines):
         for cell in CELLS.split(line):
-            mark = MARK.match(cell)
+            mark = MARK.match(cell) or (LETTER_MARK.match(cell) if i in marked else None)
             skipped = mark.end() if mark else 0
             start += skipped
             for length in _lengths(cell[skipped:], language):
                 spans.append(stripped(text, Span(start, start + length)))
                 start += length
     return [span for span in spans if span is not None]
+
+
+def _lines_with_letters(lines: Sequence[str]) -> set[int]:
+    """Numbers of the lines that begin with "a.", next to one with "b.", and so on."""
+    letters = [(i, LETTER_MARK.match(line)) for i, line in enumerate(lines) if not line.isspace()]
+    marked = set()
+    for (i, this), (j, following) in pairwise(letters):
+        if this and following and ord(following[1]) - ord(this[1]) == 1:
+            marked |= {i, j}
+    return marked
 
 
 def _lengths(line: str, language: str) -> Iterator[int]:

@@ -13,6 +13,7 @@ from service.errors import NotAcceptable
 from service.markup.document import parse
 from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import Protected, protect
+from service.markup.scripts import foreign_words
 from service.pool import Pool
 from service.scheduler import Sequence
 from service.schemas import TranslateRequest, Translation
@@ -175,4 +176,5 @@ class Translator:
 
 
 def _protected(text: str, keep: Iterable[Span], direction: Direction) -> Protected:
-    return protect(text, keep, grouped_numbers(text, direction.source))
+    foreign = foreign_words(text, direction.source, direction.target)
+    return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source))

@@ -15,7 +15,7 @@ _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]
 _UNIT = "[kcm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
 """What may stand after a number without a space."""
 
-CURRENCIES = "€£¥₹₽"
+CURRENCIES = "$€£¥₹₽"
 RUSSIAN_TELEPHONE = r"(?:\+7|8)[ \u00a0]\(?\d{3}\)?[ \u00a0]\d{3}-\d\d-?\d\d(?!\d)"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}(?!\w|[.,]\d)"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import takewhile
 
 from service.markup.projection import Part, project
 from service.markup.restoration import Restored
@@ -104,6 +105,13 @@ class _Node:
     last: int = 0
     end_tag: str = ""
 
+    space: str = ""
+    """Before an empty one."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.last == 0
+
     @property
     def is_empty(self) -> bool:
         return self.start == self.end
@@ -121,8 +129,10 @@ class Draft:
         self._opaque: list[Opaque] = []
         self._leading: list[int] = []
         self._space = 0
-        self._empty: _Node | None = None
-        """The mark or empty element that was just read, to which white space belongs that the text has already."""
+        """The piece of the HTML that the text's last space is."""
+        self._tag: _Node | None = None
+        """Whose tag was read last, a mark or an empty element or a start tag behind one: white space belongs to it that
+        the text has already."""
         self._after_image = False
 
     def add(self, piece: Piece, element: int) -> None:
@@ -142,7 +152,7 @@ class Draft:
             self._after_image = piece.tag not in ("", "wbr")
         elif piece.kind is PieceKind.START:
             self._open[element] = self._node(piece)
-            self._empty = None
+            self._tag = self._open[element] if self._tag else None
         else:
             while element in self._open:
                 inner, node = self._open.popitem()
@@ -156,9 +166,10 @@ class Draft:
         text = "".join(self._text).rstrip(SPACE)
         if not text:
             return "".join(self._html)
+        is_last = len(text) < self._length and not self._gives_space_away()
         nodes, inside_empty = self._folded(len(text))
         before = {i for i in self._leading if i not in inside_empty}
-        after = {self._space} - inside_empty if len(text) < self._length else set()
+        after = {self._space} - inside_empty if is_last else set()
         first, last = 0, len(nodes)
         while first < last and _is_at(nodes[first], 0):
             before.update(range(nodes[first].first, nodes[first].last))
@@ -177,12 +188,16 @@ class Draft:
 
     def _add_space(self, space: str) -> None:
         self._html.append(space)
-        if self._empty is not None and (not self._text or self._text[-1] == " "):
-            self._empty.last = len(self._html)
+        if self._text and self._text[-1] != " ":
+            self._put(" ")
+            self._space = len(self._html) - 1
+        elif self._tag is not None and self._tag.is_open:
+            self._tag.start_tag += space
+        elif self._tag is not None:
+            self._tag.last = len(self._html)
         elif not self._text:
             self._leading.append(len(self._html) - 1)
-        elif self._text[-1] != " ":
-            self._put(" ")
+        elif self._gives_space_away():
             self._space = len(self._html) - 1
 
     def _add_visible(self, text: str, html: str) -> None:
@@ -194,7 +209,7 @@ class Draft:
     def _put(self, text: str) -> None:
         self._text.append(text)
         self._length += len(text)
-        self._empty, self._after_image = None, False
+        self._tag, self._after_image = None, False
 
     def _node(self, piece: Piece) -> _Node:
         parent = next(reversed(self._open.values()), None)
@@ -206,7 +221,21 @@ class Draft:
     def _close(self, node: _Node, end_tag: str) -> None:
         self._html.append(end_tag)
         node.end, node.last, node.end_tag = self._length, len(self._html), end_tag
-        self._empty = node if node.is_empty else None
+        self._tag = node if node.is_empty else None
+
+    def _gives_space_away(self) -> bool:
+        """To the marks behind it in the same element, if there are any: another follows that element, or nothing."""
+        behind = [*takewhile(lambda node: node.first > self._space, reversed(self._nodes))]
+        if not behind or behind[-1].parent is None:
+            return False
+        behind[-1].space = self._html[self._space]
+        parent: _Node | None = behind[-1].parent
+        while parent is not None and not parent.is_open:
+            parent.end = self._length - 1
+            parent = parent.parent
+        for node in behind:
+            node.start = node.end = self._length - 1
+        return True
 
     def _joined(self, pieces: set[int]) -> str:
         return "".join(self._html[i] for i in sorted(pieces))
@@ -221,7 +250,7 @@ class Draft:
                 nodes.append(node)
             elif node.first not in inside:
                 inside.update(range(node.first, node.last))
-                node.start_tag, node.end_tag = "".join(self._html[node.first : node.last]), ""
+                node.start_tag, node.end_tag = node.space + "".join(self._html[node.first : node.last]), ""
                 nodes.append(node)
         return nodes, inside
 

@@ -14,7 +14,7 @@ from service.markup.edits import Edits, edited
 from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
 from service.markup.respelling import respellings
 from service.markup.words import overlapping
-from service.sentences import Span
+from service.sentences import MARK, Span
 
 Kind = Literal["person", "place", "number", "year"]
 
@@ -38,52 +38,64 @@ _LETTER = r"[^\W\u0590-\U0010ffff]"
 _NEVER = "(?!)"
 """A pattern that matches nothing."""
 _DIGITS = r"""
-    (?<![\w.,:/+-])
+      (?<![\w:])(?=[a-fA-F:]{0,32}\d)(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{1,4}(?![\w:]|[.,]\d)  # IPv6 addresses
+    | (?<![\w+-])(?<!\d[.,:/])
     (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
+      | (?:\+\d{1,3}[ \u00a0-]?)?\(\d{2,5}\)[ \u00a0-]?\d{2,4}(?:[ \u00a0-]\d{2,4})+
+      | \d{3}-\d{4}
       | 0(?:\d{1,4})?(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
       | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
       | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
       | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
       | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,40}\d)[0-9a-f]{12,}          # hashes
-      | \d{5,}
-      | (?=\d*(?P<digit>\d)(?P=digit))[12]\d{3}                 # years like 1990, of which models lose a digit
+      | (?=\d*(?P<digit>\d)(?P=digit))[1-9]\d{3}               # years like 1990, of which models lose a digit
       | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
-    )(?![\w/-]|[.,:]\d)"""
+    )(?![\w/-]|[.,:]\d)
+    | (?<!\w)[vV]\d{1,4}(?:\.\d{1,4})+(?:-[a-z]+(?:\.?\d{1,4})?)?(?!\w)                  # versions
+    | (?<!\w)(?<!\d[.,:\u0020\u00a0\u202f])(?:\d{1,3}(?P<group>[.,\u0020\u00a0\u202f])\d{3}(?:(?P=group)\d{3})+
+      | \d{2,3}[.,\u0020\u00a0\u202f]\d{3})(?:[.,]\d+)?(?!\w|[.,\u0020\u00a0]\d)           # in any language's notation
+    | (?<!\w)(?:tel:|\#)?\+?\d{5,}(?:-[A-Z0-9]+)*(?!\w)"""
 _PLACEHOLDER = re.compile(
     rf"""
-      (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|\bwww\.){_BODY}+{_END}
-    | (?:mailto:)?(?<!{_LETTER})(?<![.%+-])(?:{_LETTER}|[.%+-])+@(?:{_LETTER}|-)+(?:\.(?:{_LETTER}|-)+)+
-    | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
+      (?P<angle><)?(?:
+        (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|\bwww\.){_BODY}+{_END}
+      | (?:mailto:)?(?<!{_LETTER})(?<![.%+-])(?:{_LETTER}|[.%+-])+@(?:{_LETTER}|-)+(?:\.(?:{_LETTER}|-)+)+
+      | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
         (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
+      )(?(angle)>)
     | \blocalhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
     | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!\w)__[A-Z][A-Z0-9_]{{0,80}}__(?!\w) | (?<![\w$])\$[A-Za-z_]\w{{0,80}}
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
     | (?<![\w`])```(?:[^`]|`(?!``))+```(?!`)
-    | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+(?P=ticks)(?![\w`])
+    | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+
+        (?:(?P=ticks)(?!\w)|(?<=[^\s(])(?P=ticks))(?!`)
     | [{CURRENCIES}][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
-    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?[{CURRENCIES}]  # hardly seen by models
+    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?(?!\$[\w{{])[{CURRENCIES}]
+    | [§№±]{{1,2}}[ \u00a0\u202f]?\d{{1,20}}(?:[.,]\d{{1,20}})?(?:[ \u00a0\u202f]?°)?
+    | (?<![\w.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
+    | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w) | (?<!\w)[A-Za-z]:\\[^\s<>"|*?]+{_END}
     | (?<![\w.,:/+-]){RUSSIAN_TELEPHONE}(?![\w/-])
     | {_DIGITS}
     | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
-_SUSPECT = re.compile(rf"[\d@{{%$`_/{CURRENCIES}]|\.\S|[a-fA-F]{{8}}-")
+_SUSPECT = re.compile(rf"[\d@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
 """What every placeholder has one of: most texts have none, and are not searched, which takes long."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
 _NUMBER = re.compile(
-    rf"[{CURRENCIES}]|.*[{CURRENCIES}]$|\d{{5,}}$|\d{{1,3}}(?:\.\d{{3}})+$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"[{CURRENCIES}]\W?\d|[§№±]|[\d.,]*[¼½¾°]|\d.*[{CURRENCIES}]$|\#?\d{{5,}}$|\d{{1,3}}(?:[.,\s]\d{{3}})+(?:[.,]\d+)?$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
-_PERSON = re.compile(rf"(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
+_PERSON = re.compile(rf"<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
 _LETTER_BEFORE = re.compile(_LETTER)
 _WORD = re.compile(rf"{_LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
-    r"|[\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\U0001F000-\U0001FAFF]"
+    r"|[®™©•∞\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\U0001F000-\U0001FAFF]"
     r"[\uFE0F\u200D\u2640\u2642\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*)"
 )
 _SYMBOLS = re.compile(rf" ?{_SYMBOL}(?: ?{_SYMBOL})*")
@@ -147,7 +159,7 @@ def _symbols(text: str) -> Iterator[Span]:
 
     The space before it stays where it is the only one between two words.
     """
-    for match in _SYMBOLS.finditer(text):
+    for match in () if text.isascii() else _SYMBOLS.finditer(text):
         start, end = match.span()
         start += text[start] == " " and text[end : end + 1].isalnum()
         yield Span(start, end + (starts_line(text, start) and text[end : end + 1] == " "))
@@ -170,12 +182,14 @@ def _symbol_in(text: str, span: Span) -> Span:
 def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
     matches = _PLACEHOLDER.finditer(text) if _SUSPECT.search(text) else ()
-    spans = [(Span(*match.span()), _kind(match.group())) for match in matches]
+    spans = [(Span(*match.span()), _kind(match.group())) for match in matches if not _is_mark(text, *match.span())]
     kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
         start, end = span.pair
         floor = merged[-1][0].end if merged else 0
+        if end <= floor:  # letters that touch the one before are looked at once
+            continue
         while start > floor and _LETTER_BEFORE.match(text, start - 1):
             start -= 1
         if (letters := _WORD.match(text, end)) is not None:
@@ -185,6 +199,12 @@ def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) ->
             end = max(end, merged.pop()[0].end)
         merged.append((Span(start, end), kind))
     return merged
+
+
+def _is_mark(text: str, start: int, end: int) -> bool:
+    """Whether it stands before an entry of a list, "1.2.3 Overview", and so outside the sentence."""
+    mark = MARK.match(text, start) if text[start - 1 : start] in ("", "\n") else None
+    return mark is not None and mark.end() >= end
 
 
 def is_letter(character: str) -> bool:

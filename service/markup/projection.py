@@ -61,7 +61,9 @@ class _Projection:
 
     def siblings(self, spans: list[Span], within: Span, into: Span) -> list[Span]:
         """Places of the parts of one parent, of which the source is `within` and the place is `into`."""
-        places = {i: place for i, span in enumerate(spans) if (place := self._exactly(span, within, into)) is not None}
+        gap = 1 if len(spans) == 1 else 0  # an image may be behind the space
+        exact = [self._exactly(span, within, into, gap) for span in spans]
+        places = {i: place for i, place in enumerate(exact) if place is not None}
         worded = [
             i for i, span in enumerate(spans) if i not in places and span.start < span.end and self._covers_words(span)
         ]
@@ -76,9 +78,9 @@ class _Projection:
                     insort(occupied, places[i], key=lambda place: place.pair)
         return [places[i] for i in range(len(spans))]
 
-    def _exactly(self, span: Span, within: Span, into: Span) -> Span | None:
-        """The place of what is all of its parent, or is in what was copied."""
-        if self._is_all_of(span, within):
+    def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
+        """The place of what is all of its parent but for so much space, or is in what was copied."""
+        if self._is_all_of(span, within, gap):
             return into
         i = bisect_right(self._copies, span.start, key=lambda copy: copy[0].start) - 1
         pair = self._copies[i] if i >= 0 and span.end <= self._copies[i][0].end else self._same_word(span, into)
@@ -102,9 +104,9 @@ class _Projection:
         best = max(same, key=lambda i: attention[i], default=None)
         return None if best is None else (word, self._target_words[best])
 
-    def _is_all_of(self, span: Span, within: Span) -> bool:
+    def _is_all_of(self, span: Span, within: Span, gap: int) -> bool:
         before, after = Span(within.start, span.start), Span(span.end, within.end)
-        short = before.end - before.start <= 1 and after.end - after.start <= 1
+        short = before.end - before.start <= gap and after.end - after.start <= gap
         return short and not (before.of(self._source) + after.of(self._source)).strip(" ") and span.start < span.end
 
     def _covers_words(self, span: Span) -> bool:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from service.markup.placeholders import protect
 from service.markup.restoration import restore, untranslated
+from service.markup.scripts import foreign_words
 from service.sentences import Span
 from tests.service.stand_ins import KNOWN, placeholders
 
@@ -17,7 +18,30 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
     [
         ("See https://x.org/a?b=1&c=%20#d.", ["https://x.org/a?b=1&c=%20#d"]),
         ("(https://en.wikipedia.org/wiki/A_(b)), ok", ["https://en.wikipedia.org/wiki/A_(b)"]),
-        ("www.x.fr! «http://é.fr» <ftp://a/b>", ["www.x.fr", "http://é.fr", "ftp://a/b"]),
+        ("www.x.fr! «http://é.fr» <ftp://a/b>", ["www.x.fr", "http://é.fr", "<ftp://a/b>"]),
+        (
+            "Write to <anna@example.com>, see <https://e.com/a>. <https://e.com/a",
+            ["<anna@example.com>", "<https://e.com/a>", "https://e.com/a"],
+        ),
+        ("+15551234567 tel:+15551234567 Call:+15551234567.", ["+15551234567", "tel:+15551234567", "+15551234567"]),
+        ("id:5551234567 555-1234 (555) 987-6543.", ["5551234567", "555-1234", "(555) 987-6543"]),
+        (
+            "+1 (555) 123-4567, 12345-A #12345-B 12345/67890",
+            ["+1 (555) 123-4567", "12345-A", "#12345-B", "12345/67890"],
+        ),
+        ("2001:db8::1, 00:1A:2B:3C:4D:5E at 12:30: a::b", ["2001:db8::1", "00:1A:2B:3C:4D:5E"]),
+        ("100,000 or 1 000 000, 1,234,567 and 1.234.567,89", ["100,000", "1 000 000", "1,234,567", "1.234.567,89"]),
+        ("v1.2.3, V2.0-rc1 or ISO 9001, v8", ["v1.2.3", "V2.0-rc1", "9001"]),
+        ("00:01.000 --> 00:04.000 align:start position:0%\n00:00:01,000 --> 00:00:04,000", []),
+        ("all `TODO`s of `a' and `b'", ["`TODO`s"]),
+        ("$5, $99.99 and $10M, US$ 5, 100 $.", ["$5", "$99.99", "$10M", "US$ 5", "100 $"]),
+        ("$x$, 5 $name, 5 ${name}", ["$x", "$name", "${name}"]),
+        ("Room № 5, ±5 mm, 30° or 20 °C, 2½, § 7", ["№ 5", "±5", "30°", "2½", "§ 7"]),
+        (
+            "H₂O and C₆H₁₂O₆, x^2, [[Main page]], C:\\dogs\\a.",
+            ["H₂O", "C₆H₁₂O₆", "x^2", "[[Main page]]", "C:\\dogs\\a"],
+        ),
+        ("One\n1.2.3 The dog\n1.2.3 is", ["1.2.3"]),
         ("go to example.com/a, or Example.ORG.", ["example.com/a"]),
         ("At example.com or www.x.fr!", ["example.com", "www.x.fr"]),
         ("请访问https://x.org/a。谢谢", ["https://x.org/a"]),
@@ -34,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("{a}/{b} <{c}>-{d} {e}, {f} {g} + {h}", ["{a}/{b}", "{c}>-{d}", "{e}", "{f}", "{g}", "{h}"]),
         ("共{n}个，%d个", ["{n}", "%d"]),  # noqa: RUF001
         ("100 % sure, 50%discount, 100%s, 50 %discount, 3 % de, % d, 20%, %so", []),
-        ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:\\d", ["{}"]),
+        ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:d", ["{}"]),
         ("I was there.Today it is.it", []),
         ("%%s and \\%", []),
         ("``Hello'' and ``goodbye'' he said", []),
@@ -58,7 +82,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("example.com:8080/a?b=c or example.com?x=1!", ["example.com:8080/a?b=c", "example.com?x=1"]),
         ("A:\n```python\nfor a in `b`:\n    run()\n```\nB `c`", ["```python\nfor a in `b`:\n    run()\n```", "`c`"]),
         ("Run ``a `b` c`` first, not ``` this", ["``a `b` c``"]),
-        ("Dear $name, {% if x %} __NAME__ US$5 $5 a$b _x_ __init__", ["$name", "{% if x %}", "__NAME__"]),
+        ("Dear $name, {% if x %} __NAME__ a$b _x_ __init__", ["$name", "{% if x %}", "__NAME__"]),
         (
             "123e4567-e89b-12d3-a456-426614174000 and 0xDEADBEEF, d41d8cd98f00b204e9800998ecf8427e.",
             ["123e4567-e89b-12d3-a456-426614174000", "0xDEADBEEF", "d41d8cd98f00b204e9800998ecf8427e"],
@@ -66,7 +90,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee", ["aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"]),
         ("ISBN 978-3-16-148410-0, effaceable, decade", ["978-3-16-148410-0"]),
         ("at localhost:8000, localhost/a or localhost", ["localhost:8000", "localhost/a"]),
-        ("€48, £1.5m or 12,50 € and 100 ¥, $5, a€b", ["€48", "£1.5m", "12,50 €", "100 ¥"]),
+        ("€48, £1.5m or 12,50 € and 100 ¥, a€b", ["€48", "£1.5m", "12,50 €", "100 ¥"]),
         ("22500 people in 1990 and 2022 bought A1B2C3 and XJ-9000 0417.", ["22500", "1990", "2022", "A1B2C3"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
@@ -76,7 +100,7 @@ def test_placeholders_are_found_and_prose_is_not(text: str, expected: list[str])
 
 
 PARTS = [
-    *"aSx1 €/@.,:-+{}()%$`_#\u00a0",
+    *"aSx1 €/@.,:-+{}()%$`_#\u00a0<>[]^\\½₂§°",
     *("www.", ".com", "localhost", "http", "://", "mailto:", "345", "A_", "__", "{%", "%}", "```", "0x", "ff-"),
     *("abcdefab-", "abcd-", "abcdefabcdef"),
 ]
@@ -112,6 +136,27 @@ def test_what_the_caller_names_is_kept_with_what_touches_it() -> None:
     protected = protect("Use \ufffcs and \ufffc.", [Span(4, 5), Span(11, 12)])
     assert protected.text == "Use Boston and Chicago."
     assert restore(protected, "Boston, Chicago").text == "\ufffcs, \ufffc"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "expected"),
+    [
+        ("en", "de", "The word سلام عليكم, שלום or 世界。", ["سلام عليكم", "שלום", "世界。"]),
+        ("en", "de", "The word мир, π and naïve Łódź, ﬁsh, e\u0301", ["мир", "π"]),
+        ("ru", "en", "Слово 世界 значит мир, the world.", ["世界"]),
+        ("en", "ja", "The word 世界 means world.", []),
+    ],
+)
+def test_words_in_letters_of_neither_language_are_found(
+    source: str, target: str, text: str, expected: list[str]
+) -> None:
+    assert [span.of(text) for span in foreign_words(text, source, target)] == expected
+
+
+def test_long_nonsense_of_two_scripts_takes_no_longer_than_text() -> None:
+    text = "πa" * 50_000
+    [placeholder] = protect(text, foreign_words(text, "en", "de")).placeholders
+    assert placeholder.span.of(text) == text
 
 
 @pytest.mark.parametrize(

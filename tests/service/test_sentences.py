@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import sentences as module
-from service.sentences import CELLS, MARK, WINDOW, Span, halves, join, sentence_spans, stripped
+from service.sentences import CELLS, LETTER_MARK, MARK, WINDOW, Span, halves, join, sentence_spans, stripped
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
 
@@ -30,6 +30,12 @@ def test_a_line_break_ends_a_sentence() -> None:
         ("## The dog\n> > I am here.\n---\n***", ["The dog", "I am here."]),
         ("Home | News |\nName:\tTom\t\tAge:\t35", ["Home", "News", "Name:", "Tom", "Age:", "35"]),
         ("2 - 1 = 1, a|b, #1 and A-B", ["2 - 1 = 1, a|b, #1 and A-B"]),
+        ("(a) Open it.\n(iii) Go.\n1)The dog\nа) Да.", ["Open it.", "Go.", "The dog", "Да."]),
+        ("1.1 Overview\n1.2.3. The dog\n1.5 million", ["Overview", "The dog", "1.5 million"]),
+        ("a. Open it.\nb. Go.\n\nC. Einstein was here.", ["Open it.", "Go.", "C. Einstein was here."]),
+        ("А. Один\nБ. Два", ["Один", "Два"]),
+        ("A. Einstein was here.\nI. Newton too.", ["A. Einstein was here.", "I. Newton too."]),
+        ("00:01.000 --> 00:04.000 align:start position:0%\nHello.\n01:00:01,000 --> 01:00:02,000", ["Hello."]),
     ],
 )
 def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(text: str, expected: list[str]) -> None:
@@ -131,7 +137,8 @@ def test_between_sentences_there_is_nothing_but_white_space_and_marks(text: str,
     for span in spans:
         assert stripped(text, span) == span
         rest[span.start : span.end] = [""] * (span.end - span.start)
-    assert all(MARK.fullmatch(f"{cell.strip()} ") for cell in CELLS.split("".join(rest)) if cell.strip())
+    cells = [f"{cell.strip()} " for cell in CELLS.split("".join(rest)) if cell.strip()]
+    assert all(MARK.fullmatch(cell) or LETTER_MARK.match(f"{cell}A") for cell in cells)
 
 
 @given(TEXTS, st.lists(st.text(max_size=5), min_size=100, max_size=100))
