@@ -64,7 +64,7 @@ def sentence_spans(text: str, language: str) -> list[Span]:
     """The sentences of a text in order, without the white space around them."""
     spans, start = [], 0
     lines = text.splitlines(keepends=True)
-    marked = _lines_with_letters(lines)
+    marked = _lines_with_letters(lines) if len(lines) > 1 else set()
     for i, line in enumerate(lines):
         for cell in CELLS.split(line):
             mark = MARK.match(cell) or (LETTER_MARK.match(cell) if i in marked else None)
