@@ -49,8 +49,8 @@ RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
 MAX_TARGET_TOKENS = 24
 """Enough for every row to be at a position of its own, and short enough for decoding without a cache."""
 
-FEW_CANDIDATES = (1, 2, 8)
-"""What searches ask for; the proof itself asks for all that there are."""
+FEW_CANDIDATES = (1, 2, 9)
+"""What searches ask for, from greedy search to the first step of the widest beam; the proof itself asks for all."""
 
 ROWS_OF_A_SOURCE = 3
 """Queries of one cross-attention, as beam search has them."""

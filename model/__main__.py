@@ -16,7 +16,7 @@ from model.alignment import compare_heads
 from model.card import model_card
 from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
-from model.config import ClassifierConfig, ConfigError, load_config
+from model.config import ConfigError, load_config
 from model.data import DataError, read_tsv, write_tsv
 from model.dictionary import dictionary_pairs
 from model.embedding import cross_attention_outputs, encoder_states, normalized
@@ -59,10 +59,6 @@ def train(
     from model.training import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
-    if start_share and (start is None or new_vocabulary):
-        raise typer.BadParameter("is of the weights and the vocabulary of --start", param_hint="--start-share")
-    if start_share and isinstance(loaded.model, ClassifierConfig):
-        raise typer.BadParameter("is not for classifiers: calibration is of one training", param_hint="--start-share")
     run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
     train_model(loaded, data, run, out, start, new_vocabulary, start_share)
 

@@ -1,6 +1,7 @@
 """Training a model: the stages that it goes through, one after another, and the checkpoint that they leave."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,9 @@ from model.checkpoint import (
     start_with,
 )
 from model.config import (
+    ClassifierConfig,
     Config,
+    ConfigError,
     LanguageModelConfig,
     NGramTrainingConfig,
     PretrainingConfig,
@@ -73,9 +76,14 @@ def train(
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
+        ConfigError: `start_share` is of nothing, or the model is a classifier.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
-    start = start and _as_it_was(start, run_dir)
+    start = _as_it_was(start, run_dir)
+    if start_share and (start is None or new_vocabulary):
+        raise ConfigError("--start-share is of the weights and the vocabulary of --start")
+    if start_share and isinstance(config.model, ClassifierConfig):
+        raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
     tokenizer_path = run_dir / TOKENIZER
@@ -175,8 +183,9 @@ def _pretraining_stage(
     return Stage(pretraining.training, data, masking, fixed)
 
 
-def _as_it_was(start: Path, run_dir: Path) -> Path:
-    """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place.
+def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
+    """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place, or
+    without being told of it again.
 
     Raises:
         CheckpointError: `start` is no checkpoint that training has left.
@@ -185,7 +194,9 @@ def _as_it_was(start: Path, run_dir: Path) -> Path:
     is_resumed = any(last_checkpoint(stage).is_file() for stage in (run_dir, run_dir / PRETRAINING))
     if is_resumed and kept.is_dir():
         return kept
-    copy_trained(start, kept)
+    shutil.rmtree(kept, ignore_errors=True)
+    if start is not None:
+        copy_trained(start, kept)
     return start
 
 

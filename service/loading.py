@@ -83,7 +83,11 @@ def _translator(
     make_engine = partial(
         translation_engine,
         artifact,
-        replace(provider, threads=max(1, provider.threads // max(1, n_workers)), captures=settings.cuda_graphs),
+        replace(
+            provider,
+            threads=max(1, provider.threads // max(1, n_workers)),
+            captures=settings.cuda_graphs and not on_cpu,
+        ),
         slots,
         settings.max_waiting,
         settings.prefill_padded_tokens or (512 if on_cpu else 8192),

@@ -36,7 +36,8 @@ class Bookkeeping:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if scope["method"] == "HEAD":  # the server leaves the body out
+        method = scope["method"]
+        if method == "HEAD":  # the server leaves the body out
             scope = {**scope, "method": "GET"}
         request = Request(scope, receive)
         request.state.request_id = (
@@ -70,13 +71,13 @@ class Bookkeeping:
                 raise  # the response has begun; breaking it off is all that can still be said
             await internal_error(request)(scope, receive, send_with_headers)
         finally:
-            self._count(request, status or InferenceFailed.status, perf_counter() - began)
+            self._count(method, request, status or InferenceFailed.status, perf_counter() - began)
 
-    def _count(self, request: Request, status: int, seconds: float) -> None:
+    def _count(self, method: str, request: Request, status: int, seconds: float) -> None:
         route = getattr(request.scope.get("route"), "path", "unmatched")
         self._metrics.requests.labels(route, str(status)).inc()
         self._metrics.request_seconds.labels(route).observe(seconds)
-        logger.info("%s %s %d %.1f ms %s", request.method, route, status, seconds * 1000, request.state.request_id)
+        logger.info("%s %s %d %.1f ms %s", method, route, status, seconds * 1000, request.state.request_id)
 
 
 class CancelOnDisconnect:

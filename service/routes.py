@@ -1,7 +1,8 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
+import codecs
+import re
 from collections.abc import Callable, Coroutine
-from email.message import Message as HeadersOfContent
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -27,6 +28,8 @@ from service.schemas import (
     TranslationUsage,
 )
 from service.settings import Settings
+
+CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
 
 
 def model_routes(models: Models, settings: Settings) -> APIRouter:
@@ -128,21 +131,28 @@ def guarded_route(guards: Guards) -> type[APIRoute]:
 
 
 async def _check_json(request: Request) -> None:
-    headers = HeadersOfContent()
-    for name in ("content-type", "content-encoding"):
-        headers[name] = request.headers.get(name, "none")
-    if headers.get_content_type() != "application/json" or headers.get_content_charset("utf-8") != "utf-8":
-        raise UnsupportedMediaType(
-            f"the content type is {headers['content-type']}, this route reads application/json in UTF-8"
-        )
-    if headers["content-encoding"].lower() not in ("none", "identity"):
-        raise UnsupportedMediaType(f"the content encoding is {headers['content-encoding']}, this route reads none")
+    content_type = request.headers.get("content-type", "none")
+    if not _is_json_in_utf8(content_type):
+        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
+    encoding = request.headers.get("content-encoding", "")
+    if encoding.lower() not in ("", "identity"):
+        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
     try:
         text = (await request.body()).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
     if "\0" in text:  # which JSON never has, and UTF-16, which the parser would recognize, in every ASCII character
         raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
+
+
+def _is_json_in_utf8(content_type: str) -> bool:
+    media_type, _, parameters = content_type.partition(";")
+    charset = CHARSET.search(parameters)
+    try:
+        encoding = codecs.lookup(charset[1] if charset else "utf-8").name
+    except LookupError:
+        return False
+    return media_type.strip().lower() == "application/json" and encoding in ("utf-8", "ascii")
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:

@@ -107,7 +107,7 @@ class Scheduler(Generic[Output]):
         """Take from the waiting what fits, the shortest first; it runs once `start` is told so.
 
         The next in line is always among them, or nothing is admitted, so that nobody starves. It is joined by those
-        after it whose sources are nearest to its own in length, so that little of the batch is padding.
+        after it that are nearest to its own length, so that little of the batch is padding.
         Nobody enters while less than a quarter of the slots is free, or while more wait than could enter together, up
         to `READ_TOGETHER`: reading a few sources at a time costs much more than reading them together.
         """

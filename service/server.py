@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import socket
 import sys
 import time
@@ -16,6 +17,8 @@ from service.loading import load_models
 from service.metrics import Metrics
 from service.registry import Models
 from service.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
 """How long an idle connection stays open: longer than clients and proxies keep one (a minute is usual), since who sends
@@ -45,7 +48,6 @@ def main() -> None:
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=1,
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=settings.trusted_proxies,
     )
@@ -57,8 +59,7 @@ class Server(uvicorn.Server):
     who comes now are told of it.
 
     Args:
-        config: its `timeout_graceful_shutdown` comes after the drain: then what is in no engine is cancelled.
-        drain_timeout_s: then what is in an engine is failed.
+        drain_timeout_s: then what is in an engine is failed, and a second later what is in none is cancelled.
     """
 
     def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:
@@ -79,9 +80,14 @@ class Server(uvicorn.Server):
             answering.cancel()
 
     async def _listen_while_answering(self) -> None:
+        """What is left of the drain is for clients that are slow to read their answers."""
+        accepted = set(self.server_state.tasks)
+        logger.info("draining: %d requests are still to be answered", len(accepted))
         ends_at = time.monotonic() + self._drain_timeout_s
-        while self.server_state.tasks and not self.force_exit and time.monotonic() < ends_at:
+        while not all(task.done() for task in accepted) and not self.force_exit and time.monotonic() < ends_at:
+            await self.on_tick(0)  # which keeps the time that answers are dated with
             await asyncio.sleep(LOOK_S)
+        self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
 
     async def _answer_the_rest(self) -> None:
         await asyncio.sleep(self._drain_timeout_s)

@@ -1,5 +1,6 @@
 """Every setting, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
 
+import ipaddress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -52,7 +53,7 @@ class Settings(BaseSettings):
     prefill_padded_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="Source tokens, padding included, that one forward pass reads at most; "
+        description="Tokens, padding included, that one forward pass reads at most; "
         "by default 8192, and 512 on the CPU for all but classification, so that running requests do not stall.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
@@ -97,7 +98,9 @@ class Settings(BaseSettings):
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
     )
     rate_limit: str | None = Field(
-        default=None, description="Requests per client, such as 60/minute; more get 429. None by default."
+        default=None,
+        description="Requests per client, such as 60/minute; more get 429. The window slides, and is counted to about "
+        "one request. None by default.",
     )
     trusted_proxies: str | None = Field(
         default=None,
@@ -120,6 +123,13 @@ class Settings(BaseSettings):
     def _is_a_rate(cls, value: str | None) -> str | None:
         if value is not None and len(limits.parse_many(value)) != 1:
             raise ValueError("must be one rate, such as 60/minute")
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_addresses(cls, value: str | None) -> str | None:
+        for proxy in value.split(",") if value not in (None, "*") else ():
+            ipaddress.ip_network(proxy.strip())
         return value
 
     @field_validator("api_keys", mode="before")

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -117,7 +118,10 @@ def test_a_failed_proof_leaves_the_old_artifact(
     def fail(*_: object) -> None:
         raise ProofError("logits: relative error 1")
 
-    monkeypatch.setattr(export.artifact, "write", lambda *_: None)
+    def write(*arguments: Any) -> None:
+        (arguments[-1] / "manifest.json").write_text("of the successor")
+
+    monkeypatch.setattr(export.artifact, "write", write)
     monkeypatch.setattr(export.artifact, "prove", fail)
     result = CliRunner().invoke(app, [str(checkpoint("mean_classifier")), str(out)])
     assert result.exit_code == 1

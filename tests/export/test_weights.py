@@ -8,9 +8,12 @@ import onnxruntime as ort
 import pytest
 from numpy.typing import NDArray
 
+from export.artifact import graphs
 from export.manifest import Precision
 from export.weights import ALIGNMENT, SMALLEST, WEIGHTS, store_weights
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeGraphs
+from model.checkpoint import load_checkpoint
+from model.transformer import TransformerClassifier
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]
 
@@ -52,15 +55,11 @@ def test_every_weight_is_aligned(tmp_path: Path) -> None:
     assert (offset % ALIGNMENT, offset - odd.nbytes < ALIGNMENT, length) == (0, True, WEIGHT.nbytes)
 
 
-@pytest.mark.parametrize(("kind", "precision"), [("translation", "int8"), ("max_classifier", "fp16")])
-def test_the_graphs_of_an_artifact_hold_what_was_exported(
-    graphs: MakeGraphs, tmp_path: Path, kind: Kind, precision: Precision
-) -> None:
-    models = graphs(kind, precision)
-    store_weights(models.values(), tmp_path)
-    for name, exported in graphs(kind, precision).items():
-        ir.save(models[name], tmp_path / name)
-        stored = ir.load(tmp_path / name)
+def test_the_graphs_of_an_artifact_hold_what_was_exported(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
+    model = load_checkpoint(checkpoint("max_classifier")).model
+    assert isinstance(model, TransformerClassifier)
+    for name, exported in graphs(model, "fp16").items():
+        stored = ir.load(artifact("max_classifier", "fp16") / name)
         assert stored.graph.initializers.keys() == exported.graph.initializers.keys()
         for weight, value in exported.graph.initializers.items():
             tensor = stored.graph.initializers[weight].const_value

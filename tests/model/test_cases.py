@@ -22,7 +22,6 @@ from model.cases import (
     suite_for,
 )
 from model.checkpoint import Checkpoint
-from model.checks import found, plain
 from model.config import ClassifierConfig, Config, TransformerConfig
 from model.search import Hypothesis
 from model.transformer import Transformer, TransformerClassifier
@@ -48,13 +47,10 @@ def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
     suite = load_suite(SUITES / f"{name}.yaml")
     assert isinstance(suite, TranslationSuite)
     cases = [case for cases in suite.cases.values() for case in cases]
-    answers = [(other, plain(other.right)) for other in cases]
     for case in cases:
         assert case.problems(case.text, suite.never), "a copy"
         assert case.problems("", suite.never), "nothing"
-        for other, answer in answers:
-            if any(found(pattern, answer) is None for pattern in case.must):
-                continue  # as nearly always, and the other checks take long
+        for other in cases:
             if other.right.casefold() == case.right.casefold() or {case.text, other.text} == SAME_MEANING:
                 continue
             assert case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"

@@ -19,7 +19,7 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import Config, DataSource, NGramConfig
+from model.config import Config, ConfigError, DataSource, NGramConfig
 from model.data import DataError
 from model.evaluation import classify, translate
 from model.examples import prepare, prepare_pretraining, prepare_unlabelled
@@ -212,9 +212,36 @@ def test_a_model_tells_which_other_it_began_with_however_often_it_is_trained_fur
     assert (facts["began_with"], facts["new_vocabulary"], facts["runs"]) == (once.name, True, 3)
 
 
-def test_training_does_not_begin_with_what_training_has_not_left(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        train(translation_config(), data, tmp_path / "run", tmp_path / "out", start=tmp_path)
+def test_training_does_not_begin_with_what_training_has_not_left(
+    trained_translator: Path, data: Path, tmp_path: Path
+) -> None:
+    start = shutil.copytree(trained_translator, tmp_path / "start")
+    (start / "training.json").unlink()
+    with pytest.raises(CheckpointError, match=r"is not a checkpoint: training\.json is missing"):
+        train(translation_config(), data, tmp_path / "run", tmp_path / "out", start=start)
+
+
+def test_a_run_that_is_resumed_need_not_be_told_of_its_start_again(
+    trained_translator: Path, data: Path, tmp_path: Path
+) -> None:
+    once = translation_config(max_steps=1, checkpoint_every_steps=1)
+    for start in (trained_translator, None):
+        train(once, data, tmp_path / "run", tmp_path / "out", start=start, start_share=0.5)
+        assert load_training(tmp_path / "out")["runs"] == 2
+
+
+@pytest.mark.parametrize(("new_vocabulary", "told"), [(False, False), (True, True)])
+def test_a_share_of_no_weights_is_refused(
+    trained_translator: Path, data: Path, tmp_path: Path, new_vocabulary: bool, told: bool
+) -> None:
+    start = trained_translator if told else None
+    with pytest.raises(ConfigError, match="--start-share is of the weights and the vocabulary of --start"):
+        train(translation_config(), data, tmp_path / "run", tmp_path / "out", start, new_vocabulary, start_share=0.5)
+
+
+def test_a_classifier_shares_nothing_with_its_start(trained_classifier: Path, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--start-share is not for classifiers"):
+        train(classifier_config(), data, tmp_path / "run", tmp_path / "out", trained_classifier, start_share=0.5)
 
 
 def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(trained_classifier: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import uvicorn
 from service.app import create_app
 from service.loading import load_models
 from service.metrics import Metrics
-from service.server import Server, main
+from service.server import LOOK_S, Server, main
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
@@ -62,6 +63,7 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
     server = Server(config, models, drain_timeout_s=PATIENCE_S)
     serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
     while not server.started:
+        assert not serving.done()
         await asyncio.sleep(0.01)
     ((_, port),) = [listening.getsockname() for listening in server.servers[0].sockets]
     address = f"http://127.0.0.1:{port}"
@@ -79,10 +81,10 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
             await asyncio.sleep(0.01)
         models.drain()
         server.should_exit = True
-        for _ in range(3):
+        began = time.monotonic()
+        while time.monotonic() - began < 5 * LOOK_S:  # so often that it is looked whether the server may end
             async with httpx.AsyncClient(base_url=address) as late:
                 assert "draining" in (await late.get("/health/ready")).json()["detail"]
-                await asyncio.sleep(0.1)
         rest.set()
         assert (await asking).status_code == 503
     await asyncio.wait_for(serving, PATIENCE_S)

@@ -36,6 +36,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
         ("RATE_LIMIT", "often"),
         ("RATE_LIMIT", "1/second;2/minute"),
         ("API_KEYS", " , "),
+        ("TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("TRUSTED_PROXIES", "*, 10.0.0.1"),
         ("PROBE_INTERVAL_S", "inf"),
         ("DRAIN_TIMEOUT_S", "inf"),
         ("MAX_TIMEOUT_S", "1e10"),
