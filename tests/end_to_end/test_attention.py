@@ -61,7 +61,7 @@ def test_rows_sum_to_one_and_base64_is_json(server: httpx.Client) -> None:
         np.testing.assert_allclose(weights, decoded, atol=1e-6)
 
 
-@pytest.mark.parametrize("text", ["🎉 Bravo, café\u0301!", "日本語 and English", "A\u00a0dog  runs. \n\n Two\tdogs"])
+@pytest.mark.parametrize("text", ["🎉 Bravo, café\u0301!", "Łódź and English", "A\u00a0dog  runs. \n\n Two\tdogs"])
 def test_spans_are_of_the_text_as_it_was_sent(server: httpx.Client, text: str) -> None:
     translation = ask(server, "/translate", text=text, attention={"heads": "mean", "layers": "last"}, alignment=True)
     attention = translation["attention"]
@@ -72,6 +72,21 @@ def test_spans_are_of_the_text_as_it_was_sent(server: httpx.Client, text: str) -
             shown = token["token"].removeprefix("▁")
             if not shown.startswith(("<", "▁")):
                 assert shown.strip() in whole[slice(*token["span"])]
+
+
+def test_what_is_not_translated_has_the_span_of_the_whole_and_the_tokens_of_what_stands_for_it(
+    server: httpx.Client,
+) -> None:
+    text = "日本語 and English"
+    translation = ask(server, "/translate", text=text, attention={"heads": "mean", "layers": "last"}, alignment=True)
+    for tokens, whole in (
+        (translation["attention"]["source"], text),
+        (translation["attention"]["target"], translation["text"]),
+    ):
+        start = whole.index("日本語")
+        inside = [token for token in tokens if start <= token["span"][0] < start + 3]
+        assert {tuple(token["span"]) for token in inside} == {(start, start + 3)}
+        assert "日" not in "".join(token["token"] for token in inside)
 
 
 @pytest.mark.parametrize("text", ["A masterpiece.", "Boring. " * 300, "Not bad, but 🙄 too long."])
