@@ -85,6 +85,13 @@ def fragile_engine(
     return engine
 
 
+def make_fragile_worker(artifact: Artifact, dies_of: str) -> Worker[Search]:
+    make_engine = partial(fragile_engine, artifact, dies_of)
+    worker = Worker("fragile", make_engine, SLOTS, EngineMetrics(Metrics(), "translation"))
+    worker.wait_until_loaded()
+    return worker
+
+
 @pytest.fixture
 async def worker(translator_artifact: Artifact) -> AsyncIterator[Worker[Search]]:
     worker = make_worker(translator_artifact)
@@ -170,13 +177,7 @@ async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
             begun.release()
 
     monkeypatch.setattr(module, "_Process", Process)
-    worker = Worker(
-        "fragile",
-        partial(fragile_engine, translator_artifact, dies_of),
-        SLOTS,
-        EngineMetrics(Metrics(), "translation"),
-    )
-    worker.wait_until_loaded()
+    worker = make_fragile_worker(translator_artifact, dies_of)
     worker.start()
     for _ in range(2):
         assert await asyncio.to_thread(begun.acquire, timeout=PATIENCE_S)
@@ -195,13 +196,7 @@ async def test_a_process_that_dies_before_it_is_warm_is_replaced_again_and_again
     processes = Mock(side_effect=module._Process)
     monkeypatch.setattr(module, "_Process", processes)
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
-    worker = Worker(
-        "fragile",
-        partial(fragile_engine, translator_artifact, "its warm-up"),
-        SLOTS,
-        EngineMetrics(Metrics(), "translation"),
-    )
-    worker.wait_until_loaded()
+    worker = make_fragile_worker(translator_artifact, "its warm-up")
     worker.start()
     async with asyncio.timeout(RESTART_PATIENCE_S):
         while processes.call_count < 3:
@@ -226,13 +221,7 @@ async def test_a_process_that_dies_of_its_first_request_is_replaced_after_a_paus
         await sleep(seconds if seconds == module.LOOK_S else 0)
 
     monkeypatch.setattr(asyncio, "sleep", noted_sleep)
-    worker = Worker(
-        "fragile",
-        partial(fragile_engine, translator_artifact, "itself"),
-        SLOTS,
-        EngineMetrics(Metrics(), "translation"),
-    )
-    worker.wait_until_loaded()
+    worker = make_fragile_worker(translator_artifact, "itself")
     worker.start()
     for has_served in (True, False):
         assert await asyncio.to_thread(worker.warm.wait, RESTART_PATIENCE_S)
