@@ -12,7 +12,7 @@ SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f", "ru": "\u00a0"}
 DECIMAL_SIGNS = {"en": ".", "de": ",", "fr": ",", "ru": ","}
 _READ = {"en": ",", "de": r"\.", "fr": "[ \u00a0\u202f]", "ru": "[ \u00a0\u202f]"}
 
-_UNIT = "[kcm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
+_UNIT = "[kcdm]?m[²³]?|km/h|[km]?g|t|ft|mi|lbs?|ha|m?l|[kMG]?Wh?|[kMGT]B|bn|mn|tn|[kKMB]"
 """What may stand after a number without a space."""
 
 CURRENCIES = "$€£¥₹₽"
@@ -38,8 +38,8 @@ def _numbers(language: str, fewest_digits: int) -> re.Pattern[str]:
 
 _NUMBER = {language: _numbers(language, 4) for language in _READ}
 _AMOUNT = {language: _numbers(language, 1) for language in _READ}
-"""Beside the sign of a currency, where the decimal sign can be nothing else."""
-_CURRENCY = re.compile(f"[{CURRENCIES}]")
+"""Beside the sign of a currency or a unit of area or volume, where the decimal sign can be nothing else."""
+_MEASURE = re.compile(f"[{CURRENCIES}²³]")
 _FIGURES = re.compile(rf"[\d.,{CURRENCIES}\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
 
 
@@ -63,6 +63,6 @@ def regrouped(text: str, copies: Iterable[tuple[Span, Span]], original: str, sou
     written = []
     for there, here in copies:
         if _FIGURES.fullmatch(copy := there.of(original)):
-            numbers = _AMOUNT if _CURRENCY.search(copy) else _NUMBER
+            numbers = _AMOUNT if _MEASURE.search(copy) else _NUMBER
             written.append((here, numbers[source].sub(in_target_language, copy)))
     return edited(text, sorted(written, key=lambda item: item[0].pair))[0]

@@ -75,6 +75,7 @@ _PLACEHOLDER = re.compile(
     | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?(?!\$[\w{{])[{CURRENCIES}]
     | [§№±]{{1,2}}[ \u00a0\u202f]?\d{{1,20}}(?:[.,]\d{{1,20}})?(?:[ \u00a0\u202f]?°)?
     | (?<![\w.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
+    | (?<![\w.,])(?:\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?)?[kcdm]?m[²³](?!\w)  # models take it for a mile
     | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w) | (?<!\w)[A-Za-z]:\\[^\s<>"|*?]+{_END}
     | (?<![\w.,:/+-]){RUSSIAN_TELEPHONE}(?![\w/-])
     | {_DIGITS}
@@ -82,7 +83,7 @@ _PLACEHOLDER = re.compile(
     """,
     re.VERBOSE,
 )
-_SUSPECT = re.compile(rf"[\d@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
+_SUSPECT = re.compile(rf"[\d²³@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
 """What every placeholder has one of: most texts have none, and are not searched, which takes long."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""

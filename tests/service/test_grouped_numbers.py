@@ -62,6 +62,8 @@ def test_copies_of_them_are_written_as_the_target_language_does(source: str, tar
         ("ru", "en", "12 345,67 ₽", "12,345.67 ₽"),
         ("en", "ru", "1,234.5", "1\u00a0234,5"),
         ("en", "fr", "£10.50", "£10,50"),
+        ("en", "fr", "1,200.5 m²", "1\u202f200,5 m²"),
+        ("de", "en", "45,5 m³", "45.5 m³"),
         ("en", "fr", "£3.5bn", "£3,5bn"),
         ("en", "de", "25,000km-30,000km", "25,000km-30,000km"),
         ("de", "en", "25.000km", "25,000km"),

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("all `TODO`s of `a' and `b'", ["`TODO`s"]),
         ("$5, $99.99 and $10M, US$ 5, 100 $.", ["$5", "$99.99", "$10M", "US$ 5", "100 $"]),
         ("$x$, 5 $name, 5 ${name}", ["$x", "$name", "${name}"]),
+        ("A flat of 45 m², 1,200.5 km², 3m³ at 5 € per m²; 5 m", ["45 m²", "1,200.5 km²", "3m³", "5 €", "m²"]),
         ("Room № 5, ±5 mm, 30° or 20 °C, 2½, § 7", ["№ 5", "±5", "30°", "2½", "§ 7"]),
         (
             "H₂O and C₆H₁₂O₆, x^2, [[Main page]], C:\\dogs\\a.",
@@ -100,7 +101,7 @@ def test_placeholders_are_found_and_prose_is_not(text: str, expected: list[str])
 
 
 PARTS = [
-    *"aSx1 €/@.,:-+{}()%$`_#\u00a0<>[]^\\½₂§°",
+    *"aSx1 €/@.,:-+{}()%$`_#\u00a0<>[]^\\½₂§°m²",
     *("www.", ".com", "localhost", "http", "://", "mailto:", "345", "A_", "__", "{%", "%}", "```", "0x", "ff-"),
     *("abcdefab-", "abcd-", "abcdefabcdef"),
 ]
