@@ -1,6 +1,5 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
-import codecs
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -30,6 +29,8 @@ from service.schemas import (
 from service.settings import Settings
 
 CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
+NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
+"""Or of what is part of it."""
 
 
 def model_routes(models: Models, settings: Settings) -> APIRouter:
@@ -148,11 +149,8 @@ async def _check_json(request: Request) -> None:
 def _is_json_in_utf8(content_type: str) -> bool:
     media_type, _, parameters = content_type.partition(";")
     charset = CHARSET.search(parameters)
-    try:
-        encoding = codecs.lookup(charset[1] if charset else "utf-8").name
-    except LookupError:
-        return False
-    return media_type.strip().lower() == "application/json" and encoding in ("utf-8", "ascii")
+    is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
+    return media_type.strip().lower() == "application/json" and is_utf8
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:

@@ -9,7 +9,13 @@ from model.batching import ReviewExample, collate_reviews
 from model.checkpoint import build_model
 from model.config import ClassifierConfig, Config, ConfigError, DataConfig, TransformerConfig, load_config
 
-CONFIGS = Path(__file__).parents[2] / "model" / "configs"
+ROOT = Path(__file__).parents[2]
+CONFIGS, CHECKPOINTS = ROOT / "model" / "configs", ROOT / "checkpoints"
+
+
+@pytest.mark.parametrize("checkpoint", sorted(CHECKPOINTS.iterdir()), ids=lambda path: path.name)
+def test_a_shipped_checkpoint_has_the_configuration_of_its_name(checkpoint: Path) -> None:
+    assert load_config(checkpoint / "config.yaml") == load_config(CONFIGS / f"{checkpoint.name}.yaml")
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
