@@ -1,5 +1,5 @@
 """`python -m model train | evaluate | cases | align | translate | classify | generate | embed | embed-quality |
-dictionary | other-words`."""
+dictionary | other-words | other-names`."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_sui
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, load_config
 from model.data import DataError, read_tsv, write_tsv
-from model.dictionary import dictionary_pairs
+from model.edict import edict_pairs
 from model.embedding import cross_attention_outputs, encoder_states, normalized
 from model.embedding_quality import PAIRS, embedding_report
 from model.evaluation import classify as classify_texts
@@ -26,6 +26,8 @@ from model.evaluation import evaluate as evaluate_checkpoint
 from model.evaluation import translate as translate_texts
 from model.generation import GenerationError, Sampler
 from model.generation import generate as generate_text
+from model.mueller import mueller_pairs
+from model.other_names import other_name_rows
 from model.word_aligner import AlignmentError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -33,7 +35,7 @@ console = Console()
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
-MadeCorpus = Annotated[Path, typer.Option(help="English<TAB>Russian lines, .tsv.xz; a file there is replaced.")]
+MadeCorpus = Annotated[Path, typer.Option(help="English first, .tsv.xz; a file there is replaced.")]
 Of = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -182,12 +184,13 @@ def embed_quality(
 
 @app.command()
 def dictionary(
-    index: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it.")],
+    file: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it, or edict.")],
     corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
     out: MadeCorpus,
 ) -> None:
-    """Write the words of an English-Russian dictionary, with their most usual translations, and its phrases."""
-    console.print(f"{out}: {write_tsv(out, dictionary_pairs(index, corpora)):,} pairs")
+    """Write the words of an English-Russian dictionary, and its phrases, or those of a Japanese-English one."""
+    pairs = mueller_pairs(file, corpora) if file.suffix == ".index" else edict_pairs(file, corpora)
+    console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
 
 
 @app.command()
@@ -201,6 +204,17 @@ def other_words(
 
     rows = (row for path in corpora for row in read_tsv(path))
     console.print(f"{out}: {write_tsv(out, with_other_words(rows, list(read_tsv(dictionary)))):,} pairs")
+
+
+@app.command()
+def other_names(
+    dictionary: Annotated[Path, typer.Argument(help="enamdict.")],
+    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Japanese files.")],
+    attesting: Annotated[list[Path], typer.Option(help="English<TAB>Japanese files that tell how names are read.")],
+    out: MadeCorpus,
+) -> None:
+    """Write Japanese names, and sentence pairs with other people and places in them."""
+    console.print(f"{out}: {write_tsv(out, other_name_rows(dictionary, attesting, corpora)):,} pairs")
 
 
 def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:

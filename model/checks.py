@@ -11,6 +11,9 @@ from typing import Literal
 Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
+JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff"
+"""Kanji and kana."""
+WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8
@@ -46,7 +49,8 @@ def _numerals(text: str) -> str:
 
 
 def n_words(text: str) -> int:
-    return len(WORD.findall(text))
+    """Words between others; of Japanese, which writes them without spaces, two letters are counted as one."""
+    return len(WORD_OR_TWO_LETTERS.findall(text))
 
 
 def is_copy(output: str, source: str) -> bool:

@@ -139,6 +139,8 @@ Rewrite = Literal[
     "upper_case",
     "no_capitals",
     "no_final_punctuation",
+    "half_width",
+    "kanji_numbers",
     "joined",
     "single_words",
     "lists",

@@ -4,7 +4,8 @@ A small corpus has few names (in Tatoeba nearly all are Tom and Mary), so a mode
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -18,9 +19,18 @@ VARIANTS = 4
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
+JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+WIDE_MARKS = "。！？」』"
 MOST_JOINED = 4
 LONGEST_LIST = 8
-FINAL_PUNCTUATION = re.compile(r"\s*[.!?…]+\s*$")
+FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
+FULL_WIDTH_DIGITS = {ord("０") + digit: str(digit) for digit in range(10)}
+HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
+"""Of letters, digits and marks as wide as kanji, the usual ones."""
+KANJI_DIGITS = "〇一二三四五六七八九"
+KANJI_POWERS = ("", "十", "百", "千")
+LONE_NUMBER = re.compile(r"(?<![\d.,．，:：/／A-Za-z])[1-9]\d{0,3}(?![\d.,．，:：/／%％A-Za-z])")
+"""As kanji are written for."""
 VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
 ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
           "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
@@ -47,6 +57,10 @@ def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
     if rewrite == "other_numbers":
         return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
+    if rewrite == "half_width":
+        return [new for row in rows if (new := Row(*(text.translate(HALF_WIDTH) for text in row))) != row]
+    if rewrite == "kanji_numbers":
+        return [row for _ in range(VARIANTS) for row in _in_kanji(_renumbered(rows, random))]
     if rewrite == "joined":
         return list(_joined(rows, random))
     if rewrite == "single_words":
@@ -118,7 +132,7 @@ def _number(like: str, random: np.random.Generator) -> str:
 def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     """Rows with the same runs of digits in the same order, however they are written (17:45 and 17 h 45, 3,600 and
     3 600), which become others."""
-    for row in rows:
+    for row in (Row(*(text.translate(FULL_WIDTH_DIGITS) for text in row)) for row in rows):
         runs = DIGITS.findall(row.left)
         if runs and runs == DIGITS.findall(row.right):
             others = [_like(run, random) for run in runs]
@@ -137,6 +151,23 @@ def _like(run: str, random: np.random.Generator) -> str:
     return f"{random.integers(*bounds):0{len(run)}}"
 
 
+def _in_kanji(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows with numbers, those of the Japanese side in kanji: 34 as 三十四."""
+    for row in rows:
+        new = Row(*(LONE_NUMBER.sub(_kanji, text) if JAPANESE.search(text) else text for text in row))
+        if new != row:
+            yield new
+
+
+def _kanji(number: re.Match[str]) -> str:
+    """Of 1 to 9999; of powers of ten, one is not said."""
+    written = ""
+    for power, digit in enumerate(reversed(number.group())):
+        if digit != "0":
+            written = ("" if power and digit == "1" else KANJI_DIGITS[int(digit)]) + KANJI_POWERS[power] + written
+    return written
+
+
 def _replaced(text: str, runs: Sequence[str]) -> str:
     remaining = iter(runs)
     return DIGITS.sub(lambda _: next(remaining), text)
@@ -147,7 +178,12 @@ def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     order = random.permutation(len(rows)).tolist()
     while len(order) >= 2:
         parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MOST_JOINED + 1))))]
-        yield Row(" ".join(part.left for part in parts), " ".join(part.right for part in parts))
+        yield Row(*(reduce(_and, side) for side in zip(*parts, strict=True)))
+
+
+def _and(text: str, following: str) -> str:
+    """Two sentences, with no space after a mark of Japanese, which is as wide as one."""
+    return f"{text}{'' if text[-1] in WIDE_MARKS else ' '}{following}"
 
 
 def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:

@@ -12,10 +12,12 @@ from tokenizers import Regex, pre_tokenizers
 Span = tuple[int, int]
 """First character, and the one after the last."""
 
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
+_LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _WORDS = pre_tokenizers.Split(
     Regex(
-        r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"  # one by one: these languages write no spaces
-        r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!\p{L})|(?=\p{L})))?"  # noqa: RUF001 don't; l' of l'a
+        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # one by one: these languages write no spaces
+        rf"|{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!{_LETTER})|(?={_LETTER})))?"  # noqa: RUF001
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
     ),
     behavior="isolated",

@@ -26,6 +26,8 @@ _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|му
 """In full "имени"; им is also "them"."""
 _RUSSIAN = r"долл|др|куб|кв|коп|млн|млрд|напр|н\. ?э|руб|см|т\. ?[декп]|тыс"
 
+_JAPANESE_AFTER_QUOTATIONS = "が|って|と|な|に|の|は|へ|も|を"
+
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
     "de": rf"\b(?i:{_BEFORE_GERMAN_ORDINALS})\s+\d{{1,3}}\.\s+{_JOINT}(?!(?:{_BEGIN_GERMAN_SENTENCES})\b)",
@@ -39,6 +41,7 @@ _INSIDE = {
         rf"|(?i:{_RUSSIAN_INSTITUTIONS})\s+{_JOINT}(?=[А-ЯЁ])|^[А-ЯЁ]\.\s+{_JOINT}(?=[А-ЯЁ])"
         rf"|[!?…][»”\"]?\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
     ),
+    "ja": rf"[」』）]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})",  # 「はい。」と said somebody
 }
 INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}
 """Joints inside a sentence."""

@@ -17,10 +17,12 @@ from service.tokens import Token
 
 Weights = NDArray[np.float32]
 
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
+_LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _WORDS = pre_tokenizers.Split(
     Regex(
-        r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"  # one by one: these languages write no spaces
-        r"|\p{L}[\p{L}\p{M}\p{N}]*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!\p{L})|(?=\p{L})))?"  # noqa: RUF001 don't; l' of l'homme
+        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # one by one: these languages write no spaces
+        rf"|{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!{_LETTER})|(?={_LETTER})))?"  # noqa: RUF001
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
     ),
     behavior="isolated",
@@ -101,9 +103,19 @@ class _LinksOfText:
 
 
 def words_of(tokens: list[Token], text: str) -> list[Token]:
-    """The words of a sentence with these tokens, which is a part of a text."""
+    """The words of a sentence with these tokens, which is a part of a text.
+
+    Letters that are words where no space tells words are one word with those that they share a token with.
+    """
     start, end = tokens[0].start, tokens[-1].end
-    return [word.moved(start) for word in words(text[start:end])]
+    inside = {position for token in tokens for position in range(token.start + 1, token.end)}
+    whole: list[Token] = []
+    for word in (word.moved(start) for word in words(text[start:end])):
+        if whole and word.start == whole[-1].end and word.start in inside:
+            first = whole.pop()
+            word = Token(first.token + word.token, first.start, word.end)
+        whole.append(word)
+    return whole
 
 
 def word_weights(sentence: AlignedSentence, source_words: list[Token], target_words: list[Token]) -> Weights:

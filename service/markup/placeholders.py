@@ -13,6 +13,7 @@ from typing import Literal
 from service.markup.edits import Edits, edited
 from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
 from service.markup.respelling import respellings
+from service.markup.scripts import LETTER
 from service.markup.words import overlapping
 from service.sentences import MARK, Span
 
@@ -33,53 +34,55 @@ _BODY = rf"""
 _END = r"(?<![.,;:!?'’…*\]])"  # noqa: RUF001  What ends a sentence does not end a URL.
 _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
-_LETTER = r"[^\W\u0590-\U0010ffff]"
-"""A letter or digit of a script that puts spaces between words."""
 _NEVER = "(?!)"
 """A pattern that matches nothing."""
-_DIGITS = r"""
-      (?<![\w:])(?=[a-fA-F:]{0,32}\d)(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{1,4}(?![\w:]|[.,]\d)  # IPv6 addresses
-    | (?<![\w+-])(?<!\d[.,:/])
-    (?: \+?\d{1,4}(?P<sign>[.:/-])\d{1,4}(?:(?P=sign)\d{1,4})+  # dates, addresses, telephone numbers
-      | (?:\+\d{1,3}[ \u00a0-]?)?\(\d{2,5}\)[ \u00a0-]?\d{2,4}(?:[ \u00a0-]\d{2,4})+
-      | \d{3}-\d{4}
-      | 0(?:\d{1,4})?(?:[ \u00a0]\d{2,8}){2,6}                         # telephone numbers
-      | \+\d{1,3}(?:[ \u00a0]\d{1,8}){2,6}
-      | 97[89](?:[ \u00a0-]\d{1,7}){4}                             # ISBN
-      | [0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}       # UUID
-      | 0x[0-9a-fA-F]{2,} | (?=[a-f]{0,40}\d)[0-9a-f]{12,}          # hashes
-      | (?=\d*(?P<digit>\d)(?P=digit))[1-9]\d{3}               # years like 1990, of which models lose a digit
-      | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{4,}(?:-[A-Z0-9]+)*     # codes
-    )(?![\w/-]|[.,:]\d)
-    | (?<!\w)[vV]\d{1,4}(?:\.\d{1,4})+(?:-[a-z]+(?:\.?\d{1,4})?)?(?!\w)                  # versions
-    | (?<!\w)(?<!\d[.,:\u0020\u00a0\u202f])(?:\d{1,3}(?P<group>[.,\u0020\u00a0\u202f])\d{3}(?:(?P=group)\d{3})+
-      | \d{2,3}[.,\u0020\u00a0\u202f]\d{3})(?:[.,]\d+)?(?!\w|[.,\u0020\u00a0]\d)           # in any language's notation
-    | (?<!\w)(?:tel:|\#)?\+?\d{5,}(?:-[A-Z0-9]+)*(?!\w)"""
+_DIGITS = rf"""
+      (?<!{LETTER})(?<!:)(?=[a-fA-F:]{{0,32}}\d)(?:[0-9a-fA-F]{{0,4}}:){{2,7}}[0-9a-fA-F]{{1,4}}  # IPv6 addresses
+      (?!{LETTER}|:|[.,]\d)
+    | (?<!{LETTER})(?<![+-])(?<!\d[.,:/])
+    (?: \+?\d{{1,4}}(?P<sign>[.:/-])\d{{1,4}}(?:(?P=sign)\d{{1,4}})+  # dates, addresses, telephone numbers
+      | (?:\+\d{{1,3}}[ \u00a0-]?)?\(\d{{2,5}}\)[ \u00a0-]?\d{{2,4}}(?:[ \u00a0-]\d{{2,4}})+
+      | \d{{3}}-\d{{4}}
+      | 0(?:\d{{1,4}})?(?:[ \u00a0]\d{{2,8}}){{2,6}}                         # telephone numbers
+      | \+\d{{1,3}}(?:[ \u00a0]\d{{1,8}}){{2,6}}
+      | 97[89](?:[ \u00a0-]\d{{1,7}}){{4}}                             # ISBN
+      | [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}       # UUID
+      | 0x[0-9a-fA-F]{{2,}} | (?=[a-f]{{0,40}}\d)[0-9a-f]{{12,}}          # hashes
+      | (?=\d*(?P<digit>\d)(?P=digit))[1-9]\d{{3}}               # years like 1990, of which models lose a digit
+      | (?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{{4,}}(?:-[A-Z0-9]+)*     # codes
+    )(?!{LETTER}|[/-]|[.,:]\d)
+    | (?<!{LETTER})[vV]\d{{1,4}}(?:\.\d{{1,4}})+(?:-[a-z]+(?:\.?\d{{1,4}})?)?(?!{LETTER})  # versions
+    | (?<!{LETTER})(?<!\d[.,:\u0020\u00a0\u202f])                      # numbers in any language's notation
+      (?:\d{{1,3}}(?P<group>[.,\u0020\u00a0\u202f])\d{{3}}(?:(?P=group)\d{{3}})+
+        | \d{{2,3}}[.,\u0020\u00a0\u202f]\d{{3}})
+      (?:[.,]\d+)?(?!{LETTER}|[.,\u0020\u00a0]\d)
+    | (?<!{LETTER})(?:tel:|\#)?\+?\d{{5,}}(?:-[A-Z0-9]+)*(?!{LETTER})"""
 _PLACEHOLDER = re.compile(
     rf"""
       (?P<angle><)?(?:
-        (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|\bwww\.){_BODY}+{_END}
-      | (?:mailto:)?(?<!{_LETTER})(?<![.%+-])(?:{_LETTER}|[.%+-])+@(?:{_LETTER}|-)+(?:\.(?:{_LETTER}|-)+)+
+        (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|(?<!{LETTER})www\.){_BODY}+{_END}
+      | (?:mailto:)?(?<!{LETTER})(?<![.%+-])(?:{LETTER}|[.%+-])+@(?:{LETTER}|-)+(?:\.(?:{LETTER}|-)+)+
       | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
         (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
       )(?(angle)>)
-    | \blocalhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
-    | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!\w)__[A-Z][A-Z0-9_]{{0,80}}__(?!\w) | (?<![\w$])\$[A-Za-z_]\w{{0,80}}
+    | (?<!{LETTER})localhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
+    | \{{%[^{{}}\n]{{1,80}}%\}} | (?<!{LETTER})__[A-Z][A-Z0-9_]{{0,80}}__(?!{LETTER})
+    | (?<!{LETTER})(?<!\$)\$[A-Za-z_]{LETTER}{{0,80}}
     | [$%]?\{{\{{[^{{}}\n]{{1,80}}\}}\}}
     | [$%#]?\{{[\w.:!\[\]-]{{0,80}}(?:,\s?[\w.:/#-]{{1,80}}){{0,2}}\}}
     | %\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
-    | (?<![\w`])```(?:[^`]|`(?!``))+```(?!`)
-    | (?<![\w`])(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+
-        (?:(?P=ticks)(?!\w)|(?<=[^\s(])(?P=ticks))(?!`)
+    | (?<!{LETTER})(?<!`)```(?:[^`]|`(?!``))+```(?!`)
+    | (?<!{LETTER})(?<!`)(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+
+        (?:(?P=ticks)(?!{LETTER})|(?<=[^\s(])(?P=ticks))(?!`)
     | [{CURRENCIES}][ \u00a0\u202f]?\d(?:[\d.,]{{0,30}}\d)?
-    | (?<![\w.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?(?!\$[\w{{])[{CURRENCIES}]
+    | (?<!{LETTER})(?<![.,:/-])\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?(?!\$[\w{{])[{CURRENCIES}]
     | [§№±]{{1,2}}[ \u00a0\u202f]?\d{{1,20}}(?:[.,]\d{{1,20}})?(?:[ \u00a0\u202f]?°)?
-    | (?<![\w.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
-    | (?<![\w.,])(?:\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?)?[kcdm]?m[²³](?!\w)  # models take it for a mile
-    | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w) | (?<!\w)[A-Za-z]:\\[^\s<>"|*?]+{_END}
-    | (?<![\w.,:/+-]){RUSSIAN_TELEPHONE}(?![\w/-])
+    | (?<!{LETTER})(?<![.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
+    | (?<!{LETTER})(?<![.,])(?:\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?)?[kcdm]?m[²³](?!{LETTER})  # no mile
+    | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w) | (?<!{LETTER})[A-Za-z]:\\[^\s<>"|*?]+{_END}
+    | (?<!{LETTER})(?<![.,:/+-]){RUSSIAN_TELEPHONE}(?!{LETTER}|[/-])
     | {_DIGITS}
-    | (?<!{_LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{_LETTER})  # "100%s" and "50 %discount" are prose
+    | (?<!{LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
@@ -92,8 +95,10 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PERSON = re.compile(rf"<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
-_LETTER_BEFORE = re.compile(_LETTER)
-_WORD = re.compile(rf"{_LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
+_WIDE_DIGIT = re.compile(r"[\uff10-\uff19]")
+"""Which only a model writes as other languages do."""
+_LETTER_BEFORE = re.compile(LETTER)
+_WORD = re.compile(rf"{LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
     r"|[®™©•∞\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\U0001F000-\U0001FAFF]"
@@ -183,7 +188,11 @@ def _symbol_in(text: str, span: Span) -> Span:
 def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
     matches = _PLACEHOLDER.finditer(text) if _SUSPECT.search(text) else ()
-    spans = [(Span(*match.span()), _kind(match.group())) for match in matches if not _is_mark(text, *match.span())]
+    spans = [
+        (Span(*match.span()), _kind(match.group()))
+        for match in matches
+        if not (_is_mark(text, *match.span()) or _WIDE_DIGIT.search(match.group()))
+    ]
     kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
@@ -239,5 +248,5 @@ def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]
     numbers = "|".join(name for name in names if name.isdigit()) or _NEVER
     words = "|".join(name for name in names if not name.isdigit()) or _NEVER
     # A model may write one right behind another word: "coûte48", "dictPaul".
-    pattern = re.compile(rf"(?<!\d)(?:{numbers})(?!\d)|(?:(?<!{_LETTER})|(?<=[a-zß-öø-ÿ]))(?:{words})(?!{_LETTER})")
+    pattern = re.compile(rf"(?<!\d)(?:{numbers})(?!\d)|(?:(?<!{LETTER})|(?<=[a-zß-öø-ÿ]))(?:{words})(?!{LETTER})")
     return [(Span(*match.span()), names[match.group()]) for match in pattern.finditer(translated)]

@@ -14,19 +14,22 @@ from service.sentences import Span
 _INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 _ACCENT = r"[\u0300-\u036f]"
 _LIGATURE = r"[\ufb00-\ufb04]"
+_OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+"
+"""Latin letters as wide as kanji, and katakana half as wide."""
 _PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "}  # noqa: RUF001
 _STRESS = re.compile(r"(?<=[а-яё])[\u0300\u0301]", re.IGNORECASE)  # noqa: RUF001
 """Put over Russian vowels for learners."""
 _STRESSED_LETTERS = str.maketrans("ѐЀѝЍ", "еЕиИ")
 """The same, of those that Unicode has as one."""
 _HARDLY_SEEN = re.compile(
-    rf"{_LIGATURE}"
+    rf"{_LIGATURE}|{_OTHER_WIDTH}"
     rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
     rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|-{_INVISIBLE}*-){_INVISIBLE}*(?=\w)|…"
     rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
     rf"|{_INVISIBLE}+"
 )
-_SUSPECT = re.compile(rf"{_LIGATURE}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
+_COMPATIBLE = re.compile(f"{_LIGATURE}|{_OTHER_WIDTH}")
+_SUSPECT = re.compile(rf"{_LIGATURE}|{_OTHER_WIDTH}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
 """What each of these has one of: most texts have none, and are not searched."""
 _INVISIBLES = re.compile(f"{_INVISIBLE}+")
 
@@ -38,7 +41,7 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
         if visible in _PUNCTUATION:
             usual = _PUNCTUATION[visible]
         else:
-            composed = normalize("NFKC" if re.match(_LIGATURE, visible) else "NFC", visible)
+            composed = normalize("NFKC" if _COMPATIBLE.match(visible) else "NFC", visible)
             usual = _STRESS.sub("", composed.translate(_STRESSED_LETTERS))
         if usual != match.group():
             yield Span(*match.span()), usual

@@ -2,32 +2,34 @@
 words."""
 
 import re
+from functools import cache
 
 from service.sentences import Span
 
-_CYRILLIC = r"\u0400-\u052f"
-_OTHERS = (
-    r"\u0370-\u03ff\u0530-\u1cff\u2c80-\ua71f\ua800-\uab2f\uabc0-\ud7ff\uf900-\ufaff\ufb13-\ufdff\ufe70-\ufefc"
-    r"\uff00-\uffef\U00010000-\U0001d7ff\U0001e000-\U0001efff\U00020000-\U0003ffff"
-)
-"""Neither Latin nor Cyrillic: from Greek and Hebrew to Chinese."""
-_LATIN = frozenset({"en", "de", "fr"})
-_LANGUAGES = _LATIN | {"ru"}
+LETTER = r"[^\W\u0590-\U0010ffff]"
+"""A pattern of a letter or digit of the scripts, from Latin to Armenian, whose words have spaces between them: beside
+such a letter a number is a part of a word, beside a kanji it is not."""
+
+_LETTERS = {
+    "Cyrillic": r"\u0400-\u052f",
+    "Japanese": r"\u2e80-\u30ff\u3190-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
+    "other": (  # from Greek and Hebrew to Korean
+        r"\u0370-\u03ff\u0530-\u1cff\u2c80-\u2e7f\u3100-\u318f\ua000-\ua71f\ua800-\uab2f\uabc0-\ud7ff\ufb13-\ufdff"
+        r"\ufe70-\ufefc\U00010000-\U0001d7ff\U0001e000-\U0001efff"
+    ),
+}
+"""By script, but for Latin letters, which all read."""
+_SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": "Japanese"}
 
 
-def _foreign(letters: str) -> re.Pattern[str]:
+@cache
+def _beside(*scripts: str) -> re.Pattern[str]:
+    letters = "".join(letters for script, letters in _LETTERS.items() if script not in scripts)
     return re.compile(rf"[{letters}](?:[{letters}\u0300-\u036f\u200c\u200d]|[ '’·-](?=[{letters}]))*")  # noqa: RUF001
-
-
-_BESIDE_LATIN = _foreign(_CYRILLIC + _OTHERS)
-_BESIDE_CYRILLIC = _foreign(_OTHERS)
-"""Who writes Russian meets Latin letters too."""
 
 
 def foreign_words(text: str, source: str, target: str) -> list[Span]:
     """Runs of them, in order; none where it is not known what a language is written in."""
-    languages = {source, target}
-    if text.isascii() or not languages <= _LANGUAGES:
+    if text.isascii() or not {source, target} <= _SCRIPT.keys():
         return []
-    foreign = _BESIDE_LATIN if languages <= _LATIN else _BESIDE_CYRILLIC
-    return [Span(*match.span()) for match in foreign.finditer(text)]
+    return [Span(*match.span()) for match in _beside(_SCRIPT[source], _SCRIPT[target]).finditer(text)]

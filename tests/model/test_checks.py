@@ -1,6 +1,6 @@
 import pytest
 
-from model.checks import ends_with, goes_round, holds, in_capitals, is_copy, unmet
+from model.checks import ends_with, goes_round, holds, in_capitals, is_copy, n_words, unmet
 
 LOOPS = [
     ("He is at home.", "Il est à la maison à la maison."),
@@ -25,6 +25,11 @@ def test_what_goes_round_is_found(source: str, output: str) -> None:
 @pytest.mark.parametrize(("source", "output"), NO_LOOPS)
 def test_what_the_source_or_the_language_repeats_is_no_loop(source: str, output: str) -> None:
     assert goes_round(output, source) is None
+
+
+@pytest.mark.parametrize(("text", "n"), [("I don't know.", 4), ("私は知らない。", 3), ("2018年にTomと会った", 5)])
+def test_two_letters_of_japanese_count_as_a_word(text: str, n: int) -> None:
+    assert n_words(text) == n
 
 
 def test_a_copy_is_one_whatever_its_case_and_punctuation() -> None:

@@ -113,6 +113,42 @@ def test_numbers_become_others_however_they_are_written() -> None:
     assert len({row.left for row in found}) == VARIANTS
 
 
+def test_japanese_numbers_become_others_in_full_width_too() -> None:
+    (row, *_) = rewrite([Row("９８７人いた。", "There were 987 people.")], "other_numbers")
+    assert re.findall(r"\d+", row.left) == re.findall(r"\d+", row.right) != ["987"]
+    assert row.left.removesuffix("人いた。").isascii(), "as most write them"
+
+
+@pytest.mark.parametrize(
+    ("number", "kanji"),
+    [("1", "一"), ("10", "十"), ("34", "三十四"), ("110", "百十"), ("2018", "二千十八"), ("7000", "七千")],
+)
+def test_japanese_numbers_are_written_in_kanji(monkeypatch: pytest.MonkeyPatch, number: str, kanji: str) -> None:
+    monkeypatch.setattr("model.rewriting._like", lambda run, random: number)
+    rows = [Row("５人と5.5時間。", "5 people, 5.5 hours."), Row("５人。", "5 people."), Row("5 gens.", "5 people.")]
+    found = rewrite(rows, "kanji_numbers")
+    assert found == [
+        row
+        for _ in range(VARIANTS)
+        for row in (
+            Row(f"{kanji}人と{number}.{number}時間。", f"{number} people, {number}.{number} hours."),
+            Row(f"{kanji}人。", f"{number} people."),
+        )
+    ]
+
+
+def test_wide_characters_become_usual_ones() -> None:
+    rows = [Row("８月　Ｂ！", "August, B!"), Row("八月。", "August.")]
+    assert rewrite(rows, "half_width") == [Row("8月 B!", "August, B!")]
+
+
+def test_japanese_rows_lose_their_full_stops_and_are_joined_without_space() -> None:
+    rows = [Row("行くよ。", "I go."), Row("本当？", "Really?")]
+    assert rewrite(rows, "no_final_punctuation") == [Row("行くよ", "I go"), Row("本当", "Really")]
+    (row,) = rewrite(rows, "joined")
+    assert row in (Row("行くよ。本当？", "I go. Really?"), Row("本当？行くよ。", "Really? I go."))
+
+
 def test_only_the_source_loses_its_capitals() -> None:
     assert rewrite([Row("Tom is in Paris.", "Tom est à Paris."), Row("ok", "ok")], "no_capitals") == [
         Row("tom is in paris.", "Tom est à Paris.")

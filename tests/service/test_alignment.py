@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words
+from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words, words_of
 from service.artifact import AlignmentChoice
 from service.tokens import Token
 
@@ -94,12 +94,26 @@ def test_the_chosen_heads_are_averaged_in_the_row_where_a_token_is_read() -> Non
         ("3,5 km (env.)", ["3,5", "km", "(", "env", ".)"]),
         ("cafe\u0301 👩‍👩‍👧", ["cafe\u0301", "👩‍👩‍👧"]),
         ("日本へ", ["日", "本", "へ"]),
+        ("Tomはコーヒーを飲む。", ["Tom", "は", "コーヒー", "を", "飲", "む", "。"]),
         ("'quoted'", ["'", "quoted", "'"]),
         (" \n\t", []),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
     assert [word.token for word in words(text)] == expected
+
+
+def test_letters_without_spaces_are_one_word_with_those_of_the_same_token() -> None:
+    text = "犬 は食べる。"
+    assert [word.token for word in words_of(tokens(text, "犬", "は", "食べ", "る", "。"), text)] == [
+        *("犬", "は", "食べ", "る", "。")
+    ]
+    assert [word.token for word in words_of(tokens(text, "犬 は", "食", "べる。"), text)] == [
+        "犬",
+        "は",
+        "食",
+        "べる。",
+    ]
 
 
 @given(st.text())

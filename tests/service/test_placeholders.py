@@ -57,7 +57,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("%s%s {a}{b} x{c}y {d}'s %dx%d", ["%s%s", "{a}{b}", "x{c}y", "{d}", "%dx%d"]),
         ("{a}/{b} <{c}>-{d} {e}, {f} {g} + {h}", ["{a}/{b}", "{c}>-{d}", "{e}", "{f}", "{g}", "{h}"]),
-        ("共{n}个，%d个", ["{n}", "%d"]),  # noqa: RUF001
+        ("共{n}个，%d个", ["{n}", "%d"]),
         ("100 % sure, 50%discount, 100%s, 50 %discount, 3 % de, % d, 20%, %so", []),
         ("{see below} f(x) {} [a] #tag @who a/b e.g. 3.14 1:2 and/or C:d", ["{}"]),
         ("I was there.Today it is.it", []),
@@ -93,6 +93,11 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ("at localhost:8000, localhost/a or localhost", ["localhost:8000", "localhost/a"]),
         ("€48, £1.5m or 12,50 € and 100 ¥, a€b", ["€48", "£1.5m", "12,50 €", "100 ¥"]),
         ("22500 people in 1990 and 2022 bought A1B2C3 and XJ-9000 0417.", ["22500", "1990", "2022", "A1B2C3"]),
+        (
+            "電話は03-1234-5678で、tom@example.comか$nameが12345円を1990年にwww.a.orgの`cp a`と{x}で。",
+            ["03-1234-5678", "tom@example.com", "$name", "12345", "1990", "www.a.org", "`cp a`", "{x}"],
+        ),
+        ("価格は１２３４５円、￥500、v1.2.3は5人、1987年", ["v1.2.3"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
 )
@@ -145,7 +150,9 @@ def test_what_the_caller_names_is_kept_with_what_touches_it() -> None:
         ("en", "de", "The word سلام عليكم, שלום or 世界。", ["سلام عليكم", "שלום", "世界。"]),
         ("en", "de", "The word мир, π and naïve Łódź, ﬁsh, e\u0301", ["мир", "π"]),
         ("ru", "en", "Слово 世界 значит мир, the world.", ["世界"]),
-        ("en", "ja", "The word 世界 means world.", []),
+        ("en", "ja", "The word 世界 and мир mean world.", ["мир"]),
+        ("ja", "en", "世界、ワールド、Ｗorld、Привет、한국어。", ["Привет", "한국어"]),
+        ("en", "xx", "The word 世界 means world.", []),
     ],
 )
 def test_words_in_letters_of_neither_language_are_found(

@@ -68,7 +68,7 @@ class Translation(NamedTuple):
     penalty: float
 
 
-def dictionary_pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
+def mueller_pairs(index: Path, corpora: Sequence[Path]) -> Iterator[Row]:
     """Words, each Russian one with its most usual translation, the most common first, then phrases; English first.
 
     Args:

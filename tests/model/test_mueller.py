@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from model.__main__ import app
 from model.data import DataError, Row, read_tsv
-from model.dictionary import DIGITS, dictionary_pairs, entries, phrase_pairs, translations
+from model.mueller import DIGITS, entries, mueller_pairs, phrase_pairs, translations
 
 SPOON = """spoon
    _I  [spʊ:n]
@@ -88,7 +88,7 @@ def test_single_words_of_a_headword(body: str, russian: list[str]) -> None:
 
 
 def test_each_russian_word_has_its_most_usual_translation_and_the_common_come_first(index: Path, corpus: Path) -> None:
-    words = [row for row in dictionary_pairs(index, [corpus]) if " " not in row.right]
+    words = [row for row in mueller_pairs(index, [corpus]) if " " not in row.right]
     assert words[:2] == [Row("scoop", "совок"), Row("spoon", "ложка")], "five sentences have a scoop, four a spoon"
     assert Row("to scoop", "черпать") in words
     assert len({row.right for row in words}) == len(words)
@@ -120,11 +120,11 @@ def test_words_that_hardly_any_sentence_has_or_too_many_are_left_out(index: Path
     for n_with, n_without in ((2, 1000), (20, 1000)):
         path = tmp_path / "corpus.tsv"
         path.write_text("A spoon.\tЛожка.\n" * n_with + "Well.\tНу.\n" * n_without, encoding="utf-8")
-        assert not [row for row in dictionary_pairs(index, [path]) if " " not in row.right]
+        assert not [row for row in mueller_pairs(index, [path]) if " " not in row.right]
 
 
 def test_phrases_have_their_first_translation_and_no_asides(index: Path, corpus: Path) -> None:
-    phrases = [row for row in dictionary_pairs(index, [corpus]) if " " in row.right]
+    phrases = [row for row in mueller_pairs(index, [corpus]) if " " in row.right]
     assert phrases == [
         Row("to eat something with a spoon", "есть что-то ложкой"),
         Row("he scoops, so that it hurts", "он черпает, что вредно"),
@@ -135,7 +135,7 @@ def test_the_command_writes_a_corpus(index: Path, corpus: Path, tmp_path: Path) 
     out = tmp_path / "new" / "dictionary.en-ru.tsv.xz"
     result = CliRunner().invoke(app, ["dictionary", str(index), str(corpus), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert list(read_tsv(out)) == list(dictionary_pairs(index, [corpus]))
+    assert list(read_tsv(out)) == list(mueller_pairs(index, [corpus]))
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_a_dictionary_that_cannot_be_read_is_named(
     path = index.with_name(name)
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        list(dictionary_pairs(index, [corpus]))
+        list(mueller_pairs(index, [corpus]))
