@@ -36,6 +36,8 @@ REWRITES = {
     "upper_case": ", in capitals",
     "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",
+    "half_width": ", letters and digits in half width",
+    "kanji_numbers": ", with other numbers, in kanji",
     "joined": ", several in one",
     "single_words": ": words that it pairs",
     "lists": ": lists of words that it pairs",
@@ -211,12 +213,14 @@ def _limits(config: Config) -> str:
             "has. It is for study."
         )
     else:
+        person = " Who does something, which Japanese mostly leaves open, is often a guess."
         address = "" if config.model.target == "en" else " and forms of address (tu or vous, du or Sie)"
         text = (
             "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
             "translation may still say something else. It does not know what was said in the sentence before, so "
-            f"pronouns{address} may change between sentences. Input in another "
-            f"language than `{config.model.source}` gives nonsense. Do not use it where a wrong translation does harm."
+            f"pronouns{address} may change between sentences.{person if config.model.source == 'ja' else ''} Input in "
+            f"another language than `{config.model.source}` gives nonsense. Do not use it where a wrong translation "
+            "does harm."
         )
     return f"## Limits\n\n{text}"
 

@@ -16,6 +16,24 @@ export const TO_TRANSLATE = {
     "Elle travaille ici depuis trois ans, et cela lui plaît toujours.",
     "Deux chiens jouent dans la neige.\nLeur maître boit un café.",
   ],
+  de: [
+    "Ein kleines Mädchen in einem roten Kleid füttert die Enten am See.",
+    "Ich weiß nicht, wo der Bahnhof ist. Können Sie mir helfen?",
+    "Sie arbeitet hier seit drei Jahren, und es gefällt ihr immer noch.",
+    "Zwei Hunde spielen im Schnee.\nIhr Besitzer trinkt eine Tasse Kaffee.",
+  ],
+  ru: [
+    "Маленькая девочка кормит уток у озера.",
+    "Я не знаю, где вокзал. Вы можете мне помочь?",
+    "Она работает здесь уже три года, и ей всё ещё нравится.",
+    "Две собаки играют в снегу.\nИх хозяин пьёт кофе.",
+  ],
+  ja: [
+    "小さな女の子が公園で鳥に餌をやっています。",
+    "駅がどこにあるか分かりません。手伝ってくれませんか。",
+    "彼女は三年前からここで働いています。",
+    "犬が二匹、雪の中で遊んでいる。\n飼い主はコーヒーを飲んでいる。",
+  ],
 };
 
 export const TO_CLASSIFY = [

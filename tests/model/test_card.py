@@ -1,8 +1,11 @@
+from typing import get_args
+
 import pytest
 
 from model import evaluation
-from model.card import model_card
+from model.card import REWRITES, model_card
 from model.cases import CaseResult
+from model.config import Rewrite
 from model.data import Row
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
@@ -70,6 +73,10 @@ def test_the_card_says_what_was_made_of_a_corpus() -> None:
 def test_the_card_says_what_is_left_of_the_weights_before() -> None:
     card = model_card(configured(TRANSLATOR), TRAINING | {"start_share": 0.25}, [TRANSLATED], 1000)
     assert "Of the final weights 25% are those that the last run began with (`--start-share`)." in card
+
+
+def test_the_card_has_words_for_every_rewriting() -> None:
+    assert set(REWRITES) == {None, *get_args(Rewrite)}
 
 
 def test_without_a_suite_there_are_no_cases() -> None:
