@@ -11,7 +11,7 @@ from typing import Literal
 Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
-JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30ff\u3400-\u9fff"
+JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
 """Kanji and kana."""
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
@@ -21,7 +21,7 @@ CAPITALS = 0.8
 
 REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,1})(?:\W+\2\b){2,}")
 """Three words or more twice in a row, one or two words three times."""
-REPEATING = re.compile(r"\b(\w+(?:\W+\w+){0,11})\W+\1\b")
+REPEATING = re.compile(rf"\b(\w+(?:\W+\w+){{0,11}})\W+\1\b|([{JAPANESE_LETTERS}]{{1,8}})\2")
 """A source that does so may be translated by what does."""
 REPEATED_PIECE = re.compile(r"(\w{2,8})\1{2,}")
 """A piece of a word three times in a row: what a model writes that is caught in one."""

@@ -14,6 +14,7 @@ NO_LOOPS = [
     ("Left, right, left, right!", "À gauche, à droite, à gauche, à droite !"),
     ("We left.", "Nous nous sommes en allés."),
     ("Two by two.", "Deux à deux."),
+    ("はいはいはい。", "Yes, yes, yes."),
 ]
 
 
@@ -27,7 +28,9 @@ def test_what_the_source_or_the_language_repeats_is_no_loop(source: str, output:
     assert goes_round(output, source) is None
 
 
-@pytest.mark.parametrize(("text", "n"), [("I don't know.", 4), ("私は知らない。", 3), ("2018年にTomと会った", 5)])
+@pytest.mark.parametrize(
+    ("text", "n"), [("I don't know.", 4), ("私は知らない。", 3), ("2018年にTomと会った", 5), ("ｱ・イ", 2)]
+)
 def test_two_letters_of_japanese_count_as_a_word(text: str, n: int) -> None:
     assert n_words(text) == n
 
