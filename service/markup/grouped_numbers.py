@@ -4,6 +4,7 @@
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from unicodedata import normalize
 
 from service.markup.edits import edited
 from service.markup.scripts import LETTER
@@ -49,6 +50,8 @@ _MYRIAD = re.compile(rf"(?P<below>{_BELOW_MYRIAD})(?P<power>[{''.join(_MYRIADS)}
 _IN_MYRIADS = re.compile(
     rf"(?<!{LETTER})(?<![.,])(?:(?:{_BELOW_MYRIAD})[{''.join(_MYRIADS)}])+(?:{_BELOW_MYRIAD})?(?![.,]?\d)"
 )
+_WIDE = re.compile(r"[０-９]{1,3}(?:，[０-９]{3})+(?:．[０-９]+)?|[０-９]{5,}")
+"""Long numbers in characters as wide as kanji."""
 _MEASURE = re.compile(f"[{CURRENCIES}²³]")
 _FIGURES = re.compile(rf"[\d.,{CURRENCIES}\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
 
@@ -58,8 +61,8 @@ def grouped_numbers(text: str, language: str) -> list[Span]:
     numbers = [Span(*match.span()) for match in _NUMBER[language].finditer(text)] if language in _NUMBER else []
     if language != "ja":
         return numbers
-    in_myriads = [Span(*match.span()) for match in _IN_MYRIADS.finditer(text)]
-    return sorted({*numbers, *in_myriads}, key=lambda span: span.pair)
+    japanese = (Span(*match.span()) for numbers in (_IN_MYRIADS, _WIDE) for match in numbers.finditer(text))
+    return sorted({*numbers, *japanese}, key=lambda span: span.pair)
 
 
 def _value(in_myriads: str) -> Decimal:
@@ -100,7 +103,7 @@ def regrouped(text: str, copies: Iterable[tuple[Span, Span]], original: str, sou
 
     written = []
     for there, here in copies:
-        copy = there.of(original)
+        copy = normalize("NFKC", there.of(original)) if source == "ja" else there.of(original)
         if source == "ja" and _IN_MYRIADS.fullmatch(copy):
             copy = f"{_value(copy).normalize():,f}"
             written.append((here, copy.replace(",", SEPARATORS[target])))
