@@ -113,8 +113,8 @@ def attested_names(names: Iterable[Entry], rows: Iterable[Row]) -> dict[str, Cou
     for (kanji, reading), n in counts.items():
         best[kanji] = max(best.get(kanji, (0, "")), (n, reading))
     by_kind: dict[str, Counter[Name]] = defaultdict(Counter)
-    for kanji, (n, reading) in best.items():
-        for kind in kinds[kanji][reading]:
+    for kanji, (n, reading) in sorted(best.items()):  # in the same order in every process
+        for kind in sorted(kinds[kanji][reading]):
             if n >= max(FEWEST_ATTESTATIONS, LEAST_SHARE * n_rows[kanji]):
                 by_kind[kind][Name(reading, kanji)] = n
     return by_kind
@@ -125,7 +125,7 @@ def foreign_names(names: Iterable[Entry], written: set[str]) -> dict[str, list[N
     by_kind: dict[str, list[Name]] = defaultdict(list)
     for entry in names:
         if KATAKANA.fullmatch(entry.headword) and entry.glosses and entry.glosses[0] in written:
-            for kind in _kinds(entry):
+            for kind in sorted(_kinds(entry)):
                 by_kind[kind].append(Name(entry.glosses[0], entry.headword))
     return by_kind
 
