@@ -27,6 +27,7 @@ _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|му
 _RUSSIAN = r"долл|др|куб|кв|коп|млн|млрд|напр|н\. ?э|руб|см|т\. ?[декп]|тыс"
 
 _JAPANESE_AFTER_QUOTATIONS = "が|って|と|な|に|の|は|へ|も|を"
+_JAPANESE_AFTER_QUESTIONS = "と(?:[言云聞訊尋問思考答叫笑書]|い[いうえおっわ]|き[いかくけ]|おも|こた|さけ|たず)|って"
 
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
@@ -41,7 +42,11 @@ _INSIDE = {
         rf"|(?i:{_RUSSIAN_INSTITUTIONS})\s+{_JOINT}(?=[А-ЯЁ])|^[А-ЯЁ]\.\s+{_JOINT}(?=[А-ЯЁ])"
         rf"|[!?…][»”\"]?\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
     ),
-    "ja": rf"[」』）]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})",  # 「はい。」と said somebody
+    "ja": (
+        rf"[」』】〉》”\"]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})|）{_JOINT}(?=が|って|と|に|を)"
+        rf"|{_JOINT}(?=[」』】〉》）”])|[！？!?]{_JOINT}(?={_JAPANESE_AFTER_QUESTIONS})"
+        rf"|[A-Za-z]\.{_JOINT}(?=\S)|(?<![A-Za-z])(?:Dr|Mrs?|Ms|No|St|[Vv]ol)\.\s+{_JOINT}"
+    ),
 }
 INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}
 """Joints inside a sentence."""

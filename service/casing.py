@@ -70,7 +70,8 @@ def in_small_letters(
     others = {span.start for span in stand_ins}
     pieces, position = [], 0
     for span in sentences:
-        if not span.of(shouted).isupper():
+        sentence = span.of(shouted)
+        if not sentence.isupper() or _has_letters_without_case(sentence):
             continue
         words = [word.group() for word in _WORD.finditer(shouted, *span.pair) if word.start() not in others]
         if _is_prose(words) or (words and all(usual_spelling(word, count_tokens) for word in words)):
@@ -158,6 +159,11 @@ def _is_usually_small(word: str, count_tokens: CountTokens) -> bool:
         and len(word[0].lower()) == 1
         and count_tokens(word[0].lower() + word[1:]) == 1
     )
+
+
+def _has_letters_without_case(text: str) -> bool:
+    """Beside which, as in Japanese, letters in capitals are mostly acronyms."""
+    return not text.isascii() and any(letter.isalpha() and letter.lower() == letter.upper() for letter in text)
 
 
 def _is_prose(words: list[str]) -> bool:

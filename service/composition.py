@@ -1,6 +1,7 @@
 """From finished sentences to answers: back into the text they came from, with what was asked for beside it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,9 +11,9 @@ from service.attention import Seen, Selection, prefix_of
 from service.casing import in_capitals
 from service.decoding import FinishReason, Hypothesis, Search
 from service.markup.document import Document
-from service.markup.grouped_numbers import regrouped
+from service.markup.grouped_numbers import as_written
 from service.markup.placeholders import Protected
-from service.markup.restoration import Restored, restore, untranslated
+from service.markup.restoration import AsWritten, Restored, restore, untranslated
 from service.markup.words import AlignedWords
 from service.scheduler import Sequence
 from service.schemas import Alternative, Attention, Segment, Translation
@@ -127,7 +128,8 @@ class Composer:
         n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
         for rank in range(1, n_best):
             joined, targets = self._joined(passage, rank, direction)
-            text = _in_target_language(passage, _words_in_order(passage, joined, targets), joined, direction).text
+            words = _words_in_order(passage, joined, targets)
+            text = restore(passage.protected, joined, words, _writing(direction)).text
             by_text.setdefault(text, _alternative(passage.pieces, rank, text))
         return list(by_text.values())[1:] or None
 
@@ -156,16 +158,14 @@ NO_WEIGHTS = np.zeros((0, 0), np.float32)
 def _restored(passage: Passage, text: str, sentences: list[AlignedSentence], direction: Direction) -> Restored:
     """The passage with its placeholders."""
     if not passage.pieces:
-        return untranslated(passage.protected)
+        return untranslated(passage.protected, _writing(direction))
     words = [_aligned_words(one, passage.protected.text, text) for one in sentences]
-    return _in_target_language(passage, words, text, direction)
+    return restore(passage.protected, text, words, _writing(direction))
 
 
-def _in_target_language(passage: Passage, words: list[AlignedWords], text: str, direction: Direction) -> Restored:
-    """The same, numbers as the target language writes them."""
-    restored = restore(passage.protected, text, words)
-    numbers = regrouped(restored.text, restored.copies, passage.protected.original, direction.source, direction.target)
-    return replace(restored, text=numbers)
+def _writing(direction: Direction) -> AsWritten:
+    """Numbers as the target language writes them."""
+    return partial(as_written, source=direction.source, target=direction.target)
 
 
 def _words_in_order(passage: Passage, translated: str, targets: list[Span]) -> list[AlignedWords]:

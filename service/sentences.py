@@ -22,12 +22,14 @@ WORD_END = re.compile(r"\s+")
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))")
 """Where one column ends and the next begins: at a tab, and before a line between spaces."""
 
+_MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
+"""No kanji: (株) is a company."""
 _TIMING = r"(?:\d{2,4}:)?\d\d:\d\d[.,]\d{3}"
 MARK = re.compile(
     rf"""
     \s*{_TIMING}[ \t]+-->[ \t]+{_TIMING}(?!\S).*  # of subtitles, the whole line
     | \s*
-      (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|[^\W\d_]|[ivx]{{2,4}})\))(?:\s+|$)
+      (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
         | \(?\d{{1,3}}\)(?=[^\W\d_])
         | [・※]\s*
         | \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ]) )+""",  # noqa: RUF001  "1.1 Overview", not "1.5 million"

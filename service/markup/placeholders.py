@@ -12,6 +12,7 @@ from typing import Literal
 
 from service.markup.edits import Edits, edited
 from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
+from service.markup.japanese_numbers import half_width
 from service.markup.respelling import respellings
 from service.markup.scripts import LETTER
 from service.markup.words import overlapping
@@ -26,12 +27,38 @@ STAND_INS: dict[Kind, tuple[str, ...]] = {
     "number": ("48", "53", "76", "86", "58", "45", "25", "82", "43"),
 }
 """Words that models copy, by what they stand for, the best first."""
+_ELSEWHERE = {
+    "Tom": "Том|トム",
+    "Paul": "Пол[ья]?|ポール",
+    "Daniel": "Даниэл|ダニエル",
+    "Martin": "Мартин|マー?[テチ]ィ?ン",
+    "Victor": "Виктор|[ビヴ]ィ?ク[タト]",
+    "Nina": "Нин[аеуы]|ニーナ",
+    "Sophie": "Софи|ソフィ",
+    "David": "Д[аэ]вид|デイ?[ビヴ]",
+    "Laura": "Л[ао]ура|ローラ",
+    "Simon": "Са?[ий]мон|サイモン",
+    "Julia": "Юли|Джули|ジュリア",
+    "Toronto": "Торонто|トロント",
+    "Madrid": "Мадрид|マドリ",
+    "Tokyo": "Токио|東京",
+    "Google": "Гугл|グーグル",
+    "Boston": "Бостон|ボストン",
+    "Berlin": "Берлин|ベルリン",
+    "Dallas": "Даллас|ダラス",
+    "Kyoto": "Киото|京都",
+    "Chicago": "Чикаго|シカゴ",
+    "Lima": "Лим[аеуы]|リマ",
+}
+"""How texts in other letters begin the same words."""
 
 _UNSPACED = r"\u3040-\u30ff\u3400-\u9fff"
+_KANJI_OR_KATAKANA = r"\u30a1-\u30ff\u3400-\u9fff"
+"""Behind what is in them, a sentence goes on in hiragana."""
 _BODY = rf"""
     (?:[^\s<>"(){{}}«»“”\u3000-\u303f{_UNSPACED}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
-      | (?<=[/=_])[{_UNSPACED}]+(?=[/=_?&#\s]|$))"""
-_END = r"(?<![.,;:!?'’…*\]])"  # noqa: RUF001  What ends a sentence does not end a URL.
+      | (?<=[/=_])(?:[{_UNSPACED}]+(?=[/=_?&#])|[{_KANJI_OR_KATAKANA}]+(?=\s|$)))"""
+_END = r"(?<![.,;:!?'’…*\]])"
 _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
 _NEVER = "(?!)"
@@ -62,7 +89,7 @@ _PLACEHOLDER = re.compile(
       (?P<angle><)?(?:
         (?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|(?<!{LETTER})www\.){_BODY}+{_END}
       | (?:mailto:)?(?<!{LETTER})(?<![.%+-])(?:{LETTER}|[.%+-])+@(?:{LETTER}|-)+(?:\.(?:{LETTER}|-)+)+
-      | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev)(?![A-Za-z0-9_-])
+      | (?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:com|org|net|edu|gov|info|io|dev|jp)(?![A-Za-z0-9_-])
         (?::\d{{1,5}})?(?:[/?\#]{_BODY}*{_END})?
       )(?(angle)>)
     | (?<!{LETTER})localhost(?::\d{{1,5}}(?:[/?\#]{_BODY}*{_END})?|/{_BODY}*{_END})
@@ -79,14 +106,16 @@ _PLACEHOLDER = re.compile(
     | [§№±]{{1,2}}[ \u00a0\u202f]?\d{{1,20}}(?:[.,]\d{{1,20}})?(?:[ \u00a0\u202f]?°)?
     | (?<!{LETTER})(?<![.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
     | (?<!{LETTER})(?<![.,])(?:\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?)?[kcdm]?m[²³](?!{LETTER})  # no mile
-    | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w) | (?<!{LETTER})[A-Za-z]:\\[^\s<>"|*?]+{_END}
+    | [○◯●△□]{{2,}}(?=[{_UNSPACED}])                     # somebody or something in Japanese
+    | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w)
+    | (?<!{LETTER})[A-Za-z]:\\[^\s<>"|*?\u3000-\u309f]+{_END}
     | (?<!{LETTER})(?<![.,:/+-]){RUSSIAN_TELEPHONE}(?!{LETTER}|[/-])
     | {_DIGITS}
     | (?<!{LETTER})(?<!%)(?:{_PRINTF})(?:{_PRINTF}|%%)*(?!{LETTER})  # "100%s" and "50 %discount" are prose
     """,
     re.VERBOSE,
 )
-_SUSPECT = re.compile(rf"[\d²³@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
+_SUSPECT = re.compile(rf"[\d²³○◯●△□@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
 """What every placeholder has one of: most texts have none, and are not searched, which takes long."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
@@ -94,9 +123,9 @@ _NUMBER = re.compile(
     rf"[{CURRENCIES}]\W?\d|[§№±]|[\d.,]*[¼½¾°]|\d.*[{CURRENCIES}]$|\#?\d{{5,}}$|\d{{1,3}}(?:[.,\s]\d{{3}})+(?:[.,]\d+)?$|%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
-_PERSON = re.compile(rf"<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__")
-_WIDE_DIGIT = re.compile(r"[\uff10-\uff19]")
-"""Which only a model writes as other languages do."""
+_PERSON = re.compile(
+    rf"[○◯●△□]|<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__"
+)
 _LETTER_BEFORE = re.compile(LETTER)
 _WORD = re.compile(rf"{LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
 _SYMBOL = (
@@ -187,12 +216,9 @@ def _symbol_in(text: str, span: Span) -> Span:
 
 def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
+    text = half_width(text)
     matches = _PLACEHOLDER.finditer(text) if _SUSPECT.search(text) else ()
-    spans = [
-        (Span(*match.span()), _kind(match.group()))
-        for match in matches
-        if not (_is_mark(text, *match.span()) or _WIDE_DIGIT.search(match.group()))
-    ]
+    spans = [(Span(*match.span()), _kind(match.group())) for match in matches if not _is_mark(text, *match.span())]
     kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
@@ -232,6 +258,10 @@ def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
     """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
     lowered = text.casefold()
     words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
+    if not text.isascii():
+        words |= {
+            word.casefold() for word, forms in _ELSEWHERE.items() if re.search(rf"(?<!{LETTER})(?:{forms})", text)
+        }
     unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
     return {
         kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])

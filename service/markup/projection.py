@@ -12,7 +12,7 @@ from service.markup.words import AlignedWords, closes, core, marks_in, opens, ov
 from service.sentences import Span
 
 Copies = Sequence[tuple[Span, Span]]
-"""Spans of a source text, in order, that a translation has unchanged, and where it has them."""
+"""Spans of a source text, in order, that a translation has unchanged, or another notation of, and where it has them."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,8 @@ class _Projection:
         if pair is None:
             return None
         copied, place = pair
+        if place.end - place.start != copied.end - copied.start:  # what is in it has no place of its own
+            return place if span.start < span.end and into.start <= place.start and place.end <= into.end else None
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
         return moved if inside and into.start <= moved.start and moved.end <= into.end else None

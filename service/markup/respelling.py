@@ -11,12 +11,17 @@ from unicodedata import normalize
 from service.markup.edits import Edits, edited
 from service.sentences import Span
 
-_INVISIBLE = r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
-_ACCENT = r"[\u0300-\u036f]"
+_INVISIBLE = (
+    r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060"
+    r"\u2066-\u2069\ufe00-\ufe0e\ufeff\U000e0100-\U000e01ef]"
+)
+_ACCENT = r"[\u0300-\u036f\u3099\u309a]"
 _LIGATURE = r"[\ufb00-\ufb04]"
 _OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+"
 """Latin letters as wide as kanji, and katakana half as wide."""
-_PUNCTUATION = {"´": "'", "`": "'", "…": "...", "—": " – ", "--": " – "}  # noqa: RUF001
+_JAPANESE = r"\u3040-\u30ff\u3400-\u9fff"
+_DOTS = re.compile("…+")
+_PUNCTUATION = {"´": "'", "`": "'", "—": " – ", "--": " – "}  # noqa: RUF001
 _STRESS = re.compile(r"(?<=[а-яё])[\u0300\u0301]", re.IGNORECASE)  # noqa: RUF001
 """Put over Russian vowels for learners."""
 _STRESSED_LETTERS = str.maketrans("ѐЀѝЍ", "еЕиИ")
@@ -24,12 +29,14 @@ _STRESSED_LETTERS = str.maketrans("ѐЀѝЍ", "еЕиИ")
 _HARDLY_SEEN = re.compile(
     rf"{_LIGATURE}|{_OTHER_WIDTH}"
     rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
-    rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|-{_INVISIBLE}*-){_INVISIBLE}*(?=\w)|…"
+    rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|-{_INVISIBLE}*-){_INVISIBLE}*(?=\w)"
+    rf"|(?<![…{_JAPANESE}])…+(?![…{_JAPANESE}])"  # Japanese has them, and goes on behind them
+    r"|[\uf900-\ufaff]"  # kanji that Unicode has twice
     rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
     rf"|{_INVISIBLE}+"
 )
 _COMPATIBLE = re.compile(f"{_LIGATURE}|{_OTHER_WIDTH}")
-_SUSPECT = re.compile(rf"{_LIGATURE}|{_OTHER_WIDTH}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
+_SUSPECT = re.compile(rf"[\uf900-\ufaff]|{_LIGATURE}|{_OTHER_WIDTH}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
 """What each of these has one of: most texts have none, and are not searched."""
 _INVISIBLES = re.compile(f"{_INVISIBLE}+")
 
@@ -40,6 +47,8 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
         visible = _INVISIBLES.sub("", match.group())
         if visible in _PUNCTUATION:
             usual = _PUNCTUATION[visible]
+        elif _DOTS.fullmatch(visible):
+            usual = visible.replace("…", "...")
         else:
             composed = normalize("NFKC" if _COMPATIBLE.match(visible) else "NFC", visible)
             usual = _STRESS.sub("", composed.translate(_STRESSED_LETTERS))

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from service.markup.placeholders import Placeholder, Protected, found, is_letter
 from service.markup.projection import Copies
 from service.markup.words import AlignedWords, Mass, core, overlapping
 from service.sentences import Span
+
+AsWritten = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,8 @@ class Restored:
     edits: Edits
     """From the translation as the model wrote it to this one."""
     copies: Copies
-    """Spans of the original text that are in this text as they were, in the order of the original, and where."""
+    """Spans of the original text that are in this text as they were, or as its language writes them, in the order of
+    the original, and where."""
     make_words: Callable[[], list[AlignedWords]]
 
     @property
@@ -47,29 +51,38 @@ class _Edit:
     placeholder: int | None = None
 
 
-def restore(protected: Protected, translated: str, words: Iterable[AlignedWords] = ()) -> Restored:
+def restore(
+    protected: Protected, translated: str, words: Iterable[AlignedWords] = (), as_written: AsWritten = str
+) -> Restored:
     """Put every placeholder back.
 
     Args:
         words: of the protected text and of its translation, one for each sentence, in order.
+        as_written: how the language of the translation writes what a placeholder is.
     """
     sentences = [one for one in words if one.source and one.target]
     if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
-    return _Restoration(protected, translated, sentences).restored()
+    return _Restoration(protected, translated, sentences, as_written).restored()
 
 
-def untranslated(protected: Protected) -> Restored:
-    """The original, as a translation of the protected text."""
-    whole = Span(0, len(protected.original))
-    return Restored(protected.original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)], list)
+def untranslated(protected: Protected, as_written: AsWritten = str) -> Restored:
+    """The original, as a translation of the protected text, with its placeholders as the other language writes them."""
+    spans = [one.span for one in protected.placeholders]
+    text, moves = edited(protected.original, [(span, as_written(span.of(protected.original))) for span in spans])
+    gaps = pairwise([0, *(position for span in spans for position in span.pair), len(protected.original)])
+    pieces = [Span(*gap) for gap in gaps if gap[0] < gap[1]]
+    edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
+    return Restored(text, edits, [(piece, moves.after(piece)) for piece in pieces], list)
 
 
 class _Restoration:
-    def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
+    def __init__(
+        self, protected: Protected, translated: str, sentences: list[AlignedWords], as_written: AsWritten
+    ) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
-        self._originals = [one.span.of(protected.original) for one in protected.placeholders]
-        originals = set(self._originals)
+        originals = [one.span.of(protected.original) for one in protected.placeholders]
+        self._written = [as_written(original) for original in originals]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()
@@ -84,7 +97,7 @@ class _Restoration:
     def restored(self) -> Restored:
         edits = [
             self._in_place(self._matches[i], i) if i in self._matches else self._put(i)
-            for i in range(len(self._originals))
+            for i in range(len(self._written))
         ]
         edits += [_Edit(self._with_space(span)) for span in self._spare]
         edits = _apart(sorted(edits, key=lambda edit: edit.span.pair))
@@ -92,9 +105,9 @@ class _Restoration:
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
             if edit.placeholder is not None:
-                original = self._originals[edit.placeholder]
-                start = new.start + edit.text.index(original)
-                places[edit.placeholder] = Span(start, start + len(original))
+                written = self._written[edit.placeholder]
+                start = new.start + edit.text.index(written)
+                places[edit.placeholder] = Span(start, start + len(written))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
@@ -181,7 +194,7 @@ class _Restoration:
                 return self._instead_of(spare, i)
             if first == after and attention[row] > 0.5:
                 insort(self._taken, word, key=lambda span: span.pair)
-                return _Edit(word, self._originals[i], i)
+                return _Edit(word, self._written[i], i)
             if first == after:
                 return self._before(word.start, i)
         if self._spare:
@@ -204,7 +217,7 @@ class _Restoration:
         space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
         _, after = self._around(point, point)
         touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
-        return _Edit(Span(point, point), " " * space + self._originals[i] + " " * (after.isalnum() and not touches), i)
+        return _Edit(Span(point, point), " " * space + self._written[i] + " " * (after.isalnum() and not touches), i)
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""
@@ -221,22 +234,22 @@ class _Restoration:
     def _in_place(self, stand_in: Span, i: int) -> _Edit:
         """A number or a name that the model wrote right behind another word gets a space before it."""
         before, _ = self._around(stand_in.start, stand_in.end)
-        return _Edit(stand_in, " " * is_letter(before) + self._originals[i], i)
+        return _Edit(stand_in, " " * is_letter(before) + self._written[i], i)
 
     def _instead_of(self, spare: Span, i: int) -> _Edit:
         self._spare.remove(spare)
-        return _Edit(spare, self._originals[i], i)
+        return _Edit(spare, self._written[i], i)
 
     def _before(self, point: int, i: int) -> _Edit:
         before, _ = self._around(point, point)
         touches = before != "" and not before.isspace() and before not in OPENING
-        return _Edit(Span(point, point), " " * touches + self._originals[i] + " ", i)
+        return _Edit(Span(point, point), " " * touches + self._written[i] + " ", i)
 
     def _after(self, point: int, i: int) -> _Edit:
         _, after = self._around(point, point)
         is_first = point == 0 and point not in self._ends
         self._ends.add(point)
-        return _Edit(Span(point, point), " " * (not is_first) + self._originals[i] + " " * after.isalnum(), i)
+        return _Edit(Span(point, point), " " * (not is_first) + self._written[i] + " " * after.isalnum(), i)
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]

@@ -32,6 +32,8 @@ def small(text: str, language: str = "fr") -> str:
         ("LE TRAIN part.", "LE TRAIN part."),
         ("Le TGV.\nLE TGV PART.\nIl part.", "Le TGV.\nLe tgv part.\nIl part."),
         ("日本 語", "日本 語"),
+        ("昨日NHKを見た。", "昨日NHKを見た。"),
+        ("CD-ROMとDVDを", "CD-ROMとDVDを"),
         ("", ""),
     ],
 )

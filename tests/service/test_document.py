@@ -1,11 +1,13 @@
 """HTML in, HTML out: tags unchanged, balanced, and around the words that they were around."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
 
 from service.markup.document import parse
+from service.markup.grouped_numbers import as_written, grouped_numbers
 from service.markup.placeholders import STAND_INS, protect
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
@@ -46,6 +48,27 @@ def translated(html: str, *translations: tuple[str, str | None]) -> str:
             restored.append(untranslated(protected))
     assert next(remaining, None) is None
     return document.render(restored)
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "expected"),
+    [
+        ("<p><b>5万</b>円、<i>犬</i>。</p>", "48 yen, dog.", "<p><b>50,000</b> yen, <i>dog</i>.</p>"),
+        ("<p>5<b>万</b>円、<i>犬</i>。</p>", "48 yen, dog.", "<p><b>50,000</b> yen, <i>dog</i>.</p>"),
+        ("<td><b>5万</b></td>", None, "<td><b>50,000</b></td>"),
+    ],
+)
+def test_a_number_in_another_notation_keeps_its_tags_and_moves_others(
+    html: str, text: str | None, expected: str
+) -> None:
+    (passage,) = (document := parse(html)).passages
+    protected = protect(passage.text, passage.keep, grouped_numbers(passage.text, "ja"))
+    in_english = partial(as_written, source="ja", target="en")
+    if text is None:
+        restored = untranslated(protected, in_english)
+    else:
+        restored = restore(protected, text, [aligned(protected.text, text, "0-0 0-1 1-2 2-3 3-4")], in_english)
+    assert document.render([restored]) == expected
 
 
 def texts(html: str) -> list[str]:

@@ -97,7 +97,13 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
             "電話は03-1234-5678で、tom@example.comか$nameが12345円を1990年にwww.a.orgの`cp a`と{x}で。",
             ["03-1234-5678", "tom@example.com", "$name", "12345", "1990", "www.a.org", "`cp a`", "{x}"],
         ),
-        ("価格は１２３４５円、￥500、v1.2.3は5人、1987年", ["v1.2.3"]),
+        ("価格は１２３４５円、￥500、v1.2.3は5人、1987年", ["１２３４５", "￥500", "v1.2.3"]),
+        (
+            "０３－１２３４－５６７８か〒１００−０００１、１９９０年",
+            ["０３－１２３４－５６７８", "１００−０００１", "１９９０"],
+        ),
+        ("○○さんと△△社、○をつける", ["○○", "△△"]),
+        ("https://a.org/をご覧、https://a.org/日本 とC:\\aを開く", ["https://a.org/", "https://a.org/日本", "C:\\a"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
 )
@@ -126,6 +132,9 @@ def test_no_placeholder_is_missed_in_a_text_that_looks_as_if_it_had_none(text: s
         ("You have 37h to pay £5, {n}", "You have 37h to pay 48, 53"),
         ("Tom, {a} and BOSTON, https://x.org, 37 %d", "Tom, Paul and BOSTON, Chicago, 37 48"),
         ("Nothing here", "Nothing here"),
+        ("トムは{a}に会った", "トムはPaulに会った"),
+        ("Том видел {a}", "Том видел Paul"),
+        ("Потом {a}", "Потом Tom"),
     ],
 )
 def test_stand_ins_are_words_that_the_text_does_not_have(text: str, expected: str) -> None:

@@ -28,6 +28,8 @@ from service.markup.respelling import respellings
         ("e\u00ad\u0301, a\u200b—b, don\u00ad´t, a-\u200b-b", "é, a – b, don't, a – b"),
         ("же\u0300лтый", "желтый"),
         ("за\u0301мок, " + normalize("NFD", "ёлка и чай"), "замок, ёлка и чай"),
+        ("私は…行く……。Wait…… no…", "私は…行く……。Wait...... no..."),
+        ("か\u3099くせい 葛\U000e0100飾 \ufa19", "がくせい 葛飾 神"),
         ("ＮＨＫのﾊﾞﾅﾅ１２", "NHKのバナナ１２"),
         ("a — b, 5´, -- x, é", "a — b, 5´, -- x, é"),
     ],

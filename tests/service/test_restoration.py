@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from service.markup.edits import edited
+from service.markup.grouped_numbers import as_written, grouped_numbers
 from service.markup.placeholders import Protected, protect
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
@@ -360,3 +362,33 @@ def test_a_stand_in_right_behind_another_word_is_one(text: str, translated: str,
 def test_a_stand_in_inside_a_word_is_none() -> None:
     protected = protect("It is {name}.")
     assert restore(protected, "Tomorrow, atom, 137.").text == "Tomorrow, atom, 137. {name}"
+
+
+IN_ENGLISH = partial(as_written, source="ja", target="en")
+
+
+def test_a_number_that_is_longer_in_the_other_language_moves_what_is_behind_it() -> None:
+    text = "価格は1億2000万円、{a}。"
+    protected = protect(text, numbers=grouped_numbers(text, "ja"))
+    number, name = (one.stand_in for one in protected.placeholders)
+    translated = f"It is {number} yen, {name}."
+    restored = restore(protected, translated, as_written=IN_ENGLISH)
+    assert restored.text == "It is 120,000,000 yen, {a}."
+    assert [(old.of(text), new.of(restored.text)) for old, new in restored.copies] == [
+        ("1億2000万", "120,000,000"),
+        ("{a}", "{a}"),
+    ]
+    yen = translated.index("yen")
+    assert restored.edits.after(Span(yen, yen + 3)).of(restored.text) == "yen"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("三十万", "300,000"), ("1万 {a} 2万。", "10,000 {a} 20,000。")])
+def test_numbers_alone_are_written_as_the_other_language_does_too(text: str, expected: str) -> None:
+    protected = protect(text, numbers=grouped_numbers(text, "ja"))
+    restored = untranslated(protected, IN_ENGLISH)
+    assert restored.text == expected
+    assert "".join(here.of(restored.text) for _, here in restored.copies) == expected
+    assert "".join(there.of(text) for there, _ in restored.copies) == text
+    for placeholder in protected.placeholders:
+        place = restored.edits.after(placeholder.place)
+        assert place.of(restored.text) == IN_ENGLISH(placeholder.span.of(text))
