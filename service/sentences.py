@@ -43,6 +43,9 @@ LETTER_MARK = re.compile(r"\s*([^\W\d_])\.\s+(?=\S)")
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: between a capital letter and a full stop the library panics at it."""
 
+BEFORE_NUMBER = re.compile(r"(?<=[。！？])(?=[0-9])")
+"""Where a sentence ends without space, and the library does not see it."""
+
 WINDOW = 2_000
 """Characters that are looked at together. The time to find sentences among quotation marks grows with their square and
 more, and nothing else runs in the meantime: 50,000 of them took ten seconds."""
@@ -94,7 +97,8 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     line, start = WIDE_SPACE.sub(" ", line), 0
     while start < len(line):
         window = line[start : start + WINDOW]
-        lengths = rejoined(sentencex.segment(language, window), language)
+        parts = [part for parts in sentencex.segment(language, window) for part in BEFORE_NUMBER.split(parts)]
+        lengths = rejoined(parts, language)
         if start + WINDOW < len(line):
             lengths.pop()  # it may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]
