@@ -36,7 +36,7 @@ REWRITES = {
     "upper_case": ", in capitals",
     "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",
-    "half_width": ", letters and digits in half width",
+    "half_width": ", characters in half width",
     "kanji_numbers": ", with other numbers, in kanji",
     "joined": ", several in one",
     "single_words": ": words that it pairs",

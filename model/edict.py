@@ -26,6 +26,7 @@ ENTRY = re.compile(r"(?P<headword>[^\[/]+?)(?: \[(?P<reading>[^]]+)\])? /(?P<sen
 UNUSUAL = re.compile(r"\((?:arch|Buddh|dated|derog|i[kK]|io|obs|obsc|o[kK]|poet|proverb|rare|sumo|vulg|X)\b")
 """Labels of what is old, misspelt, known to few or better left unsaid."""
 USUALLY_KANA, COMMON = "(uk)", "(P)"
+LABELS = re.compile(r"(?:\([^)]*\) ?)*")
 ASIDE = re.compile(r"\([^)]*\)|\{[^}]*\}|\[[^]]*\]")
 GLOSS = re.compile(r"[A-Za-z][A-Za-z ,.!?'-]*")
 ENGLISH_WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
@@ -36,7 +37,7 @@ class Entry(NamedTuple):
     reading: str
     """In kana; of a headword in kana the headword."""
     labels: str
-    """Of its first sense, each in brackets; (P) if any sense has it."""
+    """What its first sense begins with in brackets; (P) if any sense has it."""
     glosses: list[str]
     """Of its first sense, without labels and explanations."""
 
@@ -56,7 +57,8 @@ def entries(dictionary: Path) -> Iterator[Entry]:
         if not match:
             raise DataError(f"{dictionary}, line {number}: no headword with its senses between slashes")
         first_sense, *_ = match["senses"].split("(2)")
-        labels = "".join(ASIDE.findall(first_sense)) + (COMMON if COMMON in match["senses"] else "")
+        labels = "".join(LABELS.match(gloss)[0] for gloss in first_sense.split("/"))  # type: ignore[index]
+        labels += COMMON if COMMON in match["senses"] and COMMON not in labels else ""
         glosses = [" ".join(ASIDE.sub("", gloss).split()) for gloss in first_sense.split("/")]
         yield Entry(match["headword"], match["reading"] or match["headword"], labels, [*filter(None, glosses)])
 

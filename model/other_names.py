@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +37,7 @@ HONORIFIC = re.compile("さん|くん|君|ちゃん|様|さま|氏|先生|博士
 
 KATAKANA = re.compile(r"[ァ-ヴー]{2,}")
 ROMANIZED = re.compile(r"[A-Z][a-z]+(?:'[a-z]+)?")
-NAME = re.compile(r"\b[A-Z][A-Za-z']{2,}")
+NAME = re.compile(r"\b[A-Z][A-Za-z]{2,}(?:'(?!s\b)[a-z]+)?")
 """In capitals too, as some write surnames."""
 KINDS = re.compile(r"\(([fgmps](?:,[a-z]+)*)\)")
 """Of the first label: given names of women, of either and of men, places, surnames."""
@@ -50,7 +52,7 @@ class Name(NamedTuple):
     japanese: str
 
 
-class Place(NamedTuple):
+class CommonName(NamedTuple):
     """A name that many rows of a corpus have, and what may stand for it: kinds of ENAMDICT, one letter each."""
 
     english: str
@@ -61,12 +63,12 @@ class Place(NamedTuple):
     title: str
 
 
-PLACES = (
-    Place("Tom", "トム", "gm", 0.5, "Mr."),
-    Place("John", "ジョン", "gm", 0.5, "Mr."),
-    Place("Mary", "メアリー", "f", 0.25, "Ms."),
-    Place("Mary", "メアリ", "f", 0.25, "Ms."),
-    Place("Boston", "ボストン", "p", 0, ""),
+COMMON_NAMES = (
+    CommonName("Tom", "トム", "gm", 0.5, "Mr."),
+    CommonName("John", "ジョン", "gm", 0.5, "Mr."),
+    CommonName("Mary", "メアリー", "f", 0.25, "Ms."),
+    CommonName("Mary", "メアリ", "f", 0.25, "Ms."),
+    CommonName("Boston", "ボストン", "p", 0, ""),
 )
 SURNAME = "s"
 
@@ -88,7 +90,7 @@ def other_name_rows(dictionary: Path, attesting: Sequence[Path], corpora: Sequen
     attested = attested_names(names, known)
     written = {word for row in (*known, *rows) for word in NAME.findall(row.left)}
     foreign = foreign_names(names, written)
-    usual: Counter[Name] = sum(attested.values(), Counter())
+    usual = reduce(or_, attested.values(), Counter[Name]())
     yield from (Row(*name) for name, _ in usual.most_common())
     yield from dict.fromkeys(Row(*name) for kind in foreign.values() for name in kind)
     yield from renamed(rows, attested, foreign)
@@ -149,44 +151,48 @@ def without_marks(text: str) -> str:
 def renamed(
     rows: Iterable[Row], attested: Mapping[str, Counter[Name]], foreign: Mapping[str, Sequence[Name]]
 ) -> Iterator[Row]:
-    """Rows in which names of `PLACES` are others: half of them foreign ones, half Japanese ones."""
+    """Rows in which names of `COMMON_NAMES` are others: half of them foreign ones, half Japanese ones."""
     random = np.random.default_rng(SEED)
     for row in rows:
         for _ in range(VARIANTS):
             new = row
-            for place in PLACES:
-                if re.search(rf"\b{place.english}\b", new.left) and _japanese(place).search(new.right):
-                    new = _exchanged(new, place, _drawn(new, place, attested, foreign, random))
+            for common in COMMON_NAMES:
+                if re.search(rf"\b{common.english}\b", new.left) and _japanese(common).search(new.right):
+                    new = _exchanged(new, common, _drawn(new, common, attested, foreign, random))
             if new != row:
                 yield new
 
 
-def _japanese(place: Place) -> re.Pattern[str]:
-    return re.compile(rf"(?<![ァ-ヴー]){place.japanese}(?![ァ-ヴー])")
+def _japanese(common: CommonName) -> re.Pattern[str]:
+    return re.compile(rf"(?<![ァ-ヴー]){common.japanese}(?![ァ-ヴー])")
 
 
-def _exchanged(row: Row, place: Place, name: Name) -> Row:
-    return Row(re.sub(rf"\b{place.english}\b", name.english, row.left), _japanese(place).sub(name.japanese, row.right))
+def _exchanged(row: Row, common: CommonName, name: Name) -> Row:
+    return Row(
+        re.sub(rf"\b{common.english}\b", name.english, row.left), _japanese(common).sub(name.japanese, row.right)
+    )
 
 
 def _drawn(
     row: Row,
-    place: Place,
+    common: CommonName,
     attested: Mapping[str, Counter[Name]],
     foreign: Mapping[str, Sequence[Name]],
     random: np.random.Generator,
 ) -> Name:
     """A name for a place, with a title on both sides if it is a surname that has none there."""
     if random.random() < KATAKANA_SHARE:
-        choices = [name for kind in place.kinds for name in foreign.get(kind, ())]
-        name = choices[random.integers(len(choices))]
+        choices = [name for kind in common.kinds for name in foreign.get(kind, ())]
+        name = choices[random.integers(len(choices))] if choices else Name(common.english, common.japanese)
         return Name(name.english, name.english) if random.random() < LATIN_SHARE else name
-    is_surname = random.random() < place.surnames
-    kinds = SURNAME if is_surname else place.kinds
+    is_surname = random.random() < common.surnames
+    kinds = SURNAME if is_surname else common.kinds
     counts = [item for kind in kinds for item in attested.get(kind, Counter[Name]()).items()]
+    if not counts:
+        return Name(common.english, common.japanese)
     weights = np.sqrt([n for _, n in counts])
     name, _ = counts[random.choice(len(counts), p=weights / weights.sum())]
     has_title = TITLE.search(row.left) or HONORIFIC.search(row.right)
     if is_surname and not has_title and random.random() < POLITE_SHARE:
-        return Name(f"{place.title} {name.english}", f"{name.japanese}{POLITE}")
+        return Name(f"{common.title} {name.english}", f"{name.japanese}{POLITE}")
     return name

@@ -20,17 +20,17 @@ NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
 JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
-WIDE_MARKS = "。！？」』"
+WIDE_MARKS = ("。", "！", "？", "」", "』")
 MOST_JOINED = 4
 LONGEST_LIST = 8
 FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
-FULL_WIDTH_DIGITS = {ord("０") + digit: str(digit) for digit in range(10)}
 HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
-"""Of letters, digits and marks as wide as kanji, the usual ones."""
+"""Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
+FULL_WIDTH_DIGITS = {code: HALF_WIDTH[code] for code in range(ord("０"), ord("９") + 1)}
 KANJI_DIGITS = "〇一二三四五六七八九"
 KANJI_POWERS = ("", "十", "百", "千")
 LONE_NUMBER = re.compile(r"(?<![\d.,．，:：/／A-Za-z])[1-9]\d{0,3}(?![\d.,．，:：/／%％A-Za-z])")
-"""As kanji are written for."""
+"""No decimals, times, dates or codes, which are not written in kanji."""
 VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
 ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
           "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
@@ -183,7 +183,7 @@ def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
 
 def _and(text: str, following: str) -> str:
     """Two sentences, with no space after a mark of Japanese, which is as wide as one."""
-    return f"{text}{'' if text[-1] in WIDE_MARKS else ' '}{following}"
+    return f"{text}{'' if text.endswith(WIDE_MARKS) else ' '}{following}"
 
 
 def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:

@@ -16,7 +16,7 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _WORDS = pre_tokenizers.Split(
     Regex(
-        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # one by one: these languages write no spaces
+        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana one by one: no spaces are written
         rf"|{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!{_LETTER})|(?={_LETTER})))?"  # noqa: RUF001
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
     ),

@@ -26,8 +26,10 @@ _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|му
 """In full "имени"; им is also "them"."""
 _RUSSIAN = r"долл|др|куб|кв|коп|млн|млрд|напр|н\. ?э|руб|см|т\. ?[декп]|тыс"
 
-_JAPANESE_AFTER_QUOTATIONS = "が|って|と|な|に|の|は|へ|も|を"
-_JAPANESE_AFTER_QUESTIONS = "と(?:[言云聞訊尋問思考答叫笑書]|い[いうえおっわ]|き[いかくけ]|おも|こた|さけ|たず)|って"
+_JAPANESE_AFTER_QUOTATIONS = "が|って|と|な(?![ぜにん])|に|の|は|へ|も(?![うし]|っと)|を"
+_JAPANESE_AFTER_QUESTIONS = (
+    "と(?:[言云聞訊尋問思考答叫笑書驚]|か|い[いうえおっわ]|き[いかくけ]|おも|こた|さけ|たず)|って"
+)
 
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
@@ -44,7 +46,7 @@ _INSIDE = {
     ),
     "ja": (
         rf"[」』】〉》”\"]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})|）{_JOINT}(?=が|って|と|に|を)"
-        rf"|{_JOINT}(?=[」』】〉》）”])|[！？!?]{_JOINT}(?={_JAPANESE_AFTER_QUESTIONS})"
+        rf"|{_JOINT}(?=[」』】〉》）”])|\d．{_JOINT}(?=\d)|[！？!?]{_JOINT}(?={_JAPANESE_AFTER_QUESTIONS})"
         rf"|[A-Za-z]\.{_JOINT}(?=\S)|(?<![A-Za-z])(?:Dr|Mrs?|Ms|No|St|[Vv]ol)\.\s+{_JOINT}"
     ),
 }

@@ -6,6 +6,7 @@ Every character stays one character, so that places in one text are places in th
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from service.markup.edits import edited
@@ -60,8 +61,8 @@ def in_small_letters(
 ) -> str:
     """The text, as long as before, with its sentences in capitals written as others are.
 
-    A sentence is in capitals if it has no small letter and at least two words, one of them of three letters: others
-    may be names and abbreviations.
+    A sentence is in capitals if it has no small letter, none that is neither, and at least two words, one of them of
+    three letters: others may be names and abbreviations.
 
     Args:
         stand_ins: words that stay as they are, and tell nothing of their sentence; in order.
@@ -162,8 +163,8 @@ def _is_usually_small(word: str, count_tokens: CountTokens) -> bool:
 
 
 def _has_letters_without_case(text: str) -> bool:
-    """Beside which, as in Japanese, letters in capitals are mostly acronyms."""
-    return not text.isascii() and any(letter.isalpha() and letter.lower() == letter.upper() for letter in text)
+    """As Japanese has; letters in capitals beside them are mostly acronyms."""
+    return not text.isascii() and any(unicodedata.category(letter) == "Lo" for letter in text)
 
 
 def _is_prose(words: list[str]) -> bool:

@@ -5,6 +5,7 @@ import re
 
 from service.markup.japanese_numbers import half_width, in_digits, numbers_in_myriads
 from service.markup.scripts import LETTER
+from service.markup.words import overlapping
 from service.sentences import Span
 
 SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f", "ru": "\u00a0", "ja": ","}
@@ -43,8 +44,8 @@ _MEASURE = re.compile(f"[{CURRENCIES}²³]")
 _FIGURES = re.compile(rf"[\d.,{CURRENCIES}\u00a0\u202f –-]+(?:{_UNIT})?")  # noqa: RUF001
 
 
-_JAPANESE = re.compile(rf"[{CURRENCIES}]? ?[\d.,〇一二三四五六七八九十百千万億兆–〜～~、-]+(?:{_UNIT})?")  # noqa: RUF001
-"""A number in ten thousands, with what touches it."""
+_NO_NUMBER = re.compile(r"://|[@`]")
+"""Of addresses and code."""
 
 
 def grouped_numbers(text: str, language: str) -> list[Span]:
@@ -52,9 +53,10 @@ def grouped_numbers(text: str, language: str) -> list[Span]:
     if language not in _NUMBER:
         return []
     shown = half_width(text) if language == "ja" else text
-    numbers = {Span(*match.span()) for match in _NUMBER[language].finditer(shown)}
+    numbers = [Span(*match.span()) for match in _NUMBER[language].finditer(shown)]
     if language == "ja":
-        numbers.update(numbers_in_myriads(text))
+        in_myriads = list(numbers_in_myriads(text))
+        numbers = [span for span in numbers if len(set(overlapping(in_myriads, span))) == 1] + in_myriads
     return sorted(numbers, key=lambda span: span.pair)
 
 
@@ -62,9 +64,8 @@ def as_written(number: str, source: str, target: str) -> str:
     """A number of the source language as the target language writes it; anything else as it is, in half width."""
     if source not in _NUMBER or target not in SEPARATORS:
         return number
-    if source == "ja":
-        number = half_width(number)
-        number = in_digits(number) if _JAPANESE.fullmatch(number) else number
+    if source == "ja" and not _NO_NUMBER.search(number):
+        number = in_digits(number)
 
     def in_target_language(number: re.Match[str]) -> str:
         unit = number["unit"] or ""

@@ -11,8 +11,8 @@ _WIDE = {
     **{code: code - 0xFEE0 for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)},
     **str.maketrans("￥％", "¥%"),
 }
-_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－−‐](?=\d)")
-_SIGNS = str.maketrans("，．／：－−‐", ",./:---")
+_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―](?=\d)|(?<=[０-９])−(?=[０-９])")
+_SIGNS = str.maketrans("，．／：－‐ー―−", ",./:-----")
 
 _KANJI_DIGITS = "〇一二三四五六七八九"
 _TENS = {"千": Decimal(1000), "百": Decimal(100), "十": Decimal(10)}
@@ -24,7 +24,9 @@ _RANGE = rf"(?:(?P<least>{_BELOW})(?P<to>[〜～~、–-])(?={_BELOW}[兆億万]
 """The first of "5〜10万", which is in ten thousands too."""
 _NUMBER = re.compile(
     rf"""
-    (?<!{LETTER})(?<![\d.,数何幾憾惑止{_KANJI_DIGITS}千百十兆億万])(?!〇|四万十|百万遍|八百万の神)  # 数百万 is millions
+    (?<!{LETTER})
+    (?<![\d.,数何幾憾惑止念{_KANJI_DIGITS}千百十兆億万])  # 数百万 is millions
+    (?!〇|四万(?:十|温泉)|五万と|八百万の神|百万(?:遍|長者))
     {_RANGE}(?P<number>(?>(?:{_BELOW}[兆億万])+(?:{_BELOW})?))(?![千百十兆億万]|[.,]?\d)""",
     re.VERBOSE,
 )
@@ -57,7 +59,12 @@ def _written(number: re.Match[str]) -> str:
         return value
     shared = _SHARED.search(number["number"])
     least = number["least"] + (shared.group() if shared and number["least"][-1] not in _TENS else number["number"][-1])
-    return f"{_value(least)}–{value}"
+    alone, in_myriads = _value(number["least"]), _value(least)
+    return f"{in_myriads if _as_number(in_myriads) < _as_number(value) else alone}–{value}"  # 8000〜1万
+
+
+def _as_number(value: str) -> Decimal:
+    return Decimal(value.replace(",", ""))
 
 
 def _value(number: str) -> str:

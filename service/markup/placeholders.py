@@ -14,7 +14,7 @@ from service.markup.edits import Edits, edited
 from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
 from service.markup.japanese_numbers import half_width
 from service.markup.respelling import respellings
-from service.markup.scripts import LETTER
+from service.markup.scripts import JAPANESE, LETTER
 from service.markup.words import overlapping
 from service.sentences import MARK, Span
 
@@ -29,7 +29,7 @@ STAND_INS: dict[Kind, tuple[str, ...]] = {
 """Words that models copy, by what they stand for, the best first."""
 _ELSEWHERE = {
     "Tom": "Том|トム",
-    "Paul": "Пол[ья]?|ポール",
+    "Paul": r"Пол[ьяю]?(?!\w)|ポール",
     "Daniel": "Даниэл|ダニエル",
     "Martin": "Мартин|マー?[テチ]ィ?ン",
     "Victor": "Виктор|[ビヴ]ィ?ク[タト]",
@@ -52,12 +52,11 @@ _ELSEWHERE = {
 }
 """How texts in other letters begin the same words."""
 
-_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff"
-_KANJI_OR_KATAKANA = r"\u30a1-\u30ff\u3400-\u9fff"
+_KANJI_OR_KATAKANA = r"\u3005\u30a1-\u30ff\u3400-\u9fff"
 """Behind what is in them, a sentence goes on in hiragana."""
 _BODY = rf"""
-    (?:[^\s<>"(){{}}«»“”\u3000-\u303f{_UNSPACED}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
-      | (?<=[/=_])(?:[{_UNSPACED}]+(?=[/=_?&#])|[{_KANJI_OR_KATAKANA}]+(?=\s|$)))"""
+    (?:[^\s<>"(){{}}«»“”\u3000-\u303f{JAPANESE}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
+      | (?<=[/=_])(?:[{JAPANESE}]+(?=[/=_?&#])|[{_KANJI_OR_KATAKANA}]+(?=\s|$)))"""
 _END = r"(?<![.,;:!?'’…*\]])"
 _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@](?:px|ms|s|x|[kKMGT]?B)?"
@@ -106,7 +105,7 @@ _PLACEHOLDER = re.compile(
     | [§№±]{{1,2}}[ \u00a0\u202f]?\d{{1,20}}(?:[.,]\d{{1,20}})?(?:[ \u00a0\u202f]?°)?
     | (?<!{LETTER})(?<![.,])\d{{1,20}}(?:[.,]\d{{1,20}})?[ \u00a0\u202f]?°(?![ \u00a0\u202f]?[CF]\b) | \d{{0,20}}[¼½¾]
     | (?<!{LETTER})(?<![.,])(?:\d(?:[\d.,\u00a0\u202f]{{0,30}}\d)?[ \u00a0\u202f]?)?[kcdm]?m[²³](?!{LETTER})  # no mile
-    | [○◯●△□]{{2,}}(?=[{_UNSPACED}])                     # somebody or something in Japanese
+    | (?<![○◯△□])[○◯△□]{{2,3}}(?=[{JAPANESE}])                     # somebody or something in Japanese
     | [\u2070-\u209c]+ | \[\[[^\[\]\n]{{1,80}}\]\] | (?<=\w)\^(?=\w)
     | (?<!{LETTER})[A-Za-z]:\\[^\s<>"|*?\u3000-\u309f]+{_END}
     | (?<!{LETTER})(?<![.,:/+-]){RUSSIAN_TELEPHONE}(?!{LETTER}|[/-])
@@ -115,7 +114,7 @@ _PLACEHOLDER = re.compile(
     """,
     re.VERBOSE,
 )
-_SUSPECT = re.compile(rf"[\d²³○◯●△□@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
+_SUSPECT = re.compile(rf"[\d²³○◯△□@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
 """What every placeholder has one of: most texts have none, and are not searched, which takes long."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
@@ -124,7 +123,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PERSON = re.compile(
-    rf"[○◯●△□]|<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__"
+    rf"[○◯△□]|<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|\$[A-Za-z_]|__"
 )
 _LETTER_BEFORE = re.compile(LETTER)
 _WORD = re.compile(rf"{LETTER}+(?!\uFE0F?\u20E3)")  # the digit of a keycap is part of a symbol
@@ -221,7 +220,7 @@ def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) ->
     spans = [(Span(*match.span()), _kind(match.group())) for match in matches if not _is_mark(text, *match.span())]
     kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
     merged: list[tuple[Span, Kind]] = []
-    for span, kind in sorted(spans + kept, key=lambda item: item[0].pair):
+    for span, kind in sorted(spans + kept, key=lambda item: (item[0].start, -item[0].end)):
         start, end = span.pair
         floor = merged[-1][0].end if merged else 0
         if end <= floor:  # letters that touch the one before are looked at once
@@ -256,7 +255,7 @@ def _kind(placeholder: str) -> Kind:
 
 def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
     """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
-    lowered = text.casefold()
+    lowered = half_width(text).casefold()
     words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
     if not text.isascii():
         words |= {

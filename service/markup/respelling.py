@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from unicodedata import normalize
 
 from service.markup.edits import Edits, edited
+from service.markup.scripts import JAPANESE
 from service.sentences import Span
 
 _INVISIBLE = (
@@ -17,9 +18,8 @@ _INVISIBLE = (
 )
 _ACCENT = r"[\u0300-\u036f\u3099\u309a]"
 _LIGATURE = r"[\ufb00-\ufb04]"
-_OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f]+"
-"""Latin letters as wide as kanji, and katakana half as wide."""
-_JAPANESE = r"\u3040-\u30ff\u3400-\u9fff"
+_OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\u3380-\u33df]+"
+"""Latin letters as wide as kanji, katakana half as wide, and units in one character, as ㎡."""
 _DOTS = re.compile("…+")
 _PUNCTUATION = {"´": "'", "`": "'", "—": " – ", "--": " – "}  # noqa: RUF001
 _STRESS = re.compile(r"(?<=[а-яё])[\u0300\u0301]", re.IGNORECASE)  # noqa: RUF001
@@ -30,7 +30,7 @@ _HARDLY_SEEN = re.compile(
     rf"{_LIGATURE}|{_OTHER_WIDTH}"
     rf"|(?<=[^\W\d_]|{_ACCENT}){_INVISIBLE}*[´`]{_INVISIBLE}*(?=[^\W\d_])"  # noqa: RUF001
     rf"|(?<=\w|{_ACCENT}){_INVISIBLE}*(?:—|-{_INVISIBLE}*-){_INVISIBLE}*(?=\w)"
-    rf"|(?<![…{_JAPANESE}])…+(?![…{_JAPANESE}])"  # Japanese has them, and goes on behind them
+    rf"|(?<![…{JAPANESE}])…+(?![…{JAPANESE}])"  # Japanese has them, and goes on behind them
     r"|[\uf900-\ufaff]"  # kanji that Unicode has twice
     rf"|[^\W\d_](?:{_INVISIBLE}*{_ACCENT})+"  # a letter and its accents
     rf"|{_INVISIBLE}+"

@@ -7,8 +7,11 @@ from functools import cache
 from service.sentences import Span
 
 LETTER = r"[^\W\u0590-\U0010ffff]"
-"""A pattern of a letter or digit of the scripts, from Latin to Armenian, whose words have spaces between them: beside
-such a letter a number is a part of a word, beside a kanji it is not."""
+"""A pattern of a letter or digit up to U+058F: of Latin, Greek, Cyrillic and Armenian script, whose words have spaces
+between them. Beside such a letter a number is a part of a word, beside a kanji it is not."""
+
+JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
+"""Kana and kanji, in a class of characters."""
 
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",

@@ -16,6 +16,7 @@ WORDS = [
     "テーブル /(n) table/(P)/",
     "犬掻き [いぬかき] /(n) dog paddle/",
     "犬小屋 [いぬごや] /(n) dog house/kennel/",
+    "希土類 [きどるい] /(n) rare earths (rare metals)/(P)/",
     "汝 [なんじ] /(pn) (arch) thou/",
     "４° [しど] /",
     "俺様 [おれさま] /(pn) I, who is better than all other people of the world/myself/(P)/",
@@ -39,20 +40,21 @@ def corpus(tmp_path: Path) -> Path:
 def test_an_entry_has_the_glosses_of_its_first_sense(dictionary: Path) -> None:
     found = list(entries(dictionary))
     assert len(found) == len(WORDS)
-    assert found[0] == ("食べる", "たべる", "(v1,vt)(1)(P)", ["to eat"])
+    assert found[0] == ("食べる", "たべる", "(v1,vt) (1) (P)", ["to eat"])
     assert found[1].glosses == ["apple"]
     assert found[4].reading == "テーブル"
-    assert found[8].glosses == []
+    assert found[9].glosses == []
 
 
 def test_words_have_their_first_gloss_and_common_ones_come_first(dictionary: Path, corpus: Path) -> None:
     pairs = list(edict_pairs(dictionary, [corpus]))
-    assert pairs[:6] == [
+    assert pairs[:7] == [
         Row("to eat", "食べる"),
         Row("apple", "りんご"),  # usually written so
         Row("end", "端"),
         Row("bridge", "橋"),
         Row("table", "テーブル"),
+        Row("rare earths", "希土類"),
         Row("myself", "俺様"),  # the first gloss explains
     ]
     assert Row("to eat", "たべる") in pairs

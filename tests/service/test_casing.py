@@ -32,6 +32,7 @@ def small(text: str, language: str = "fr") -> str:
         ("LE TRAIN part.", "LE TRAIN part."),
         ("Le TGV.\nLE TGV PART.\nIl part.", "Le TGV.\nLe tgv part.\nIl part."),
         ("日本 語", "日本 語"),
+        ("LA CA\u02bcT EST LÀ.", "La ca\u02bct est là."),
         ("昨日NHKを見た。", "昨日NHKを見た。"),
         ("CD-ROMとDVDを", "CD-ROMとDVDを"),
         ("", ""),

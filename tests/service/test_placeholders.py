@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import protect
 from service.markup.restoration import restore, untranslated
 from service.markup.scripts import foreign_words
@@ -103,6 +104,8 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
             ["０３－１２３４－５６７８", "１００−０００１", "１９９０"],
         ),
         ("○○さんと△△社、○をつける", ["○○", "△△"]),
+        ("080ー1234ー5678へ、●●●重要", ["080ー1234ー5678"]),
+        ("https://ja.wikipedia.org/wiki/佐々木 へ", ["https://ja.wikipedia.org/wiki/佐々木"]),
         ("https://a.org/をご覧、https://a.org/日本 とC:\\aを開く", ["https://a.org/", "https://a.org/日本", "C:\\a"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
     ],
@@ -135,6 +138,7 @@ def test_no_placeholder_is_missed_in_a_text_that_looks_as_if_it_had_none(text: s
         ("トムは{a}に会った", "トムはPaulに会った"),
         ("Том видел {a}", "Том видел Paul"),
         ("Потом {a}", "Потом Tom"),
+        ("３７個と12345円", "３７個と48円"),
     ],
 )
 def test_stand_ins_are_words_that_the_text_does_not_have(text: str, expected: str) -> None:
@@ -168,6 +172,16 @@ def test_words_in_letters_of_neither_language_are_found(
     source: str, target: str, text: str, expected: list[str]
 ) -> None:
     assert [span.of(text) for span in foreign_words(text, source, target)] == expected
+
+
+def test_many_circles_take_no_longer_than_text() -> None:
+    """Quadratic time would be a minute."""
+    assert placeholders("○" * 50_000 + "人") == []
+
+
+def test_a_number_in_ten_thousands_is_no_year() -> None:
+    text = "2000万円"
+    assert protect(text, numbers=grouped_numbers(text, "ja")).text == f"{KNOWN['number'][0]}円"
 
 
 def test_long_nonsense_of_two_scripts_takes_no_longer_than_text() -> None:
