@@ -187,9 +187,10 @@ def dictionary(
     file: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it, or edict.")],
     corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
     out: MadeCorpus,
+    common_only: Annotated[bool, typer.Option(help="Of edict, the words that it calls common.")] = False,
 ) -> None:
     """Write the words of an English-Russian dictionary, and its phrases, or those of a Japanese-English one."""
-    pairs = mueller_pairs(file, corpora) if file.suffix == ".index" else edict_pairs(file, corpora)
+    pairs = mueller_pairs(file, corpora) if file.suffix == ".index" else edict_pairs(file, corpora, common_only)
     console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
 
 

@@ -63,13 +63,14 @@ def entries(dictionary: Path) -> Iterator[Entry]:
         yield Entry(match["headword"], match["reading"] or match["headword"], labels, [*filter(None, glosses)])
 
 
-def edict_pairs(dictionary: Path, corpora: Sequence[Path]) -> Iterator[Row]:
+def edict_pairs(dictionary: Path, corpora: Sequence[Path], common_only: bool = False) -> Iterator[Row]:
     """Words with the first of their glosses, the common ones first, and these also in kana where no other common word
     sounds the same; English first.
 
     Args:
         dictionary: the file named edict.
         corpora: whose first column is English, and tells which words are common.
+        common_only: leave out what EDICT does not call common.
 
     Raises:
         DataError: the dictionary or a corpus is missing or malformed.
@@ -87,7 +88,7 @@ def edict_pairs(dictionary: Path, corpora: Sequence[Path]) -> Iterator[Row]:
     for entry in common:
         if sounds[entry.reading] == 1 and len(entry.reading) >= SHORTEST_READING and (gloss := _gloss(entry)):
             words.setdefault(entry.reading, gloss)
-    for entry in usual:
+    for entry in () if common_only else usual:
         gloss = _gloss(entry)
         if gloss and known.issuperset(ENGLISH_WORD.findall(gloss.lower())):
             words.setdefault(_as_written(entry), gloss)

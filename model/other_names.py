@@ -70,7 +70,19 @@ COMMON_NAMES = (
     CommonName("Mary", "メアリ", "f", 0.25, "Ms."),
     CommonName("Boston", "ボストン", "p", 0, ""),
 )
+FREQUENT_SURNAMES = frozenset(
+    "佐藤 鈴木 高橋 田中 伊藤 渡辺 山本 中村 小林 加藤 吉田 山田 佐々木 山口 松本 井上 木村 斎藤 清水 山崎 "  # noqa: SIM905
+    "池田 橋本 阿部 石川 山下 中島 石井 小川 前田 岡田 長谷川 藤田 後藤 近藤 村上 遠藤 青木 坂本 福田 太田 "
+    "西村 藤井 金子 岡本 藤原 三浦 中野 原田 松田 竹内 小野 中山 石田 上田 森田 柴田 酒井 工藤 横山 宮崎 宮本 "
+    "内田 高木 安藤 島田 谷口 大野 高田 丸山 今井 河野 藤本 村田 武田 上野 杉山 増田 平野 大塚 千葉 久保 松井 "
+    "小島 岩崎 桜井 野口 松尾 野村 木下 菊地 佐野 大西 杉本 新井".split()
+)
+"""Of people of today, where a corpus may be of those of old."""
 SURNAME = "s"
+FREQUENT_SHARE = 0.5
+"""Of the surnames that are drawn."""
+FLATTENED = 0.75
+"""Power of how often a corpus has a name, in how often it is drawn."""
 
 
 def other_name_rows(dictionary: Path, attesting: Sequence[Path], corpora: Sequence[Path]) -> Iterator[Row]:
@@ -188,9 +200,11 @@ def _drawn(
     is_surname = random.random() < common.surnames
     kinds = SURNAME if is_surname else common.kinds
     counts = [item for kind in kinds for item in attested.get(kind, Counter[Name]()).items()]
+    if is_surname and random.random() < FREQUENT_SHARE:
+        counts = [item for item in counts if item[0].japanese in FREQUENT_SURNAMES] or counts
     if not counts:
         return Name(common.english, common.japanese)
-    weights = np.sqrt([n for _, n in counts])
+    weights = np.array([n for _, n in counts]) ** FLATTENED
     name, _ = counts[random.choice(len(counts), p=weights / weights.sum())]
     has_title = TITLE.search(row.left) or HONORIFIC.search(row.right)
     if is_surname and not has_title and random.random() < POLITE_SHARE:

@@ -58,6 +58,7 @@ def test_words_have_their_first_gloss_and_common_ones_come_first(dictionary: Pat
         Row("myself", "俺様"),  # the first gloss explains
     ]
     assert Row("to eat", "たべる") in pairs
+    assert list(edict_pairs(dictionary, [corpus], common_only=True)) == pairs[:-1]
     assert "はし" not in {row.right for row in pairs}, "two common words sound so"
     assert pairs[-1] == Row("dog house", "犬小屋"), "paddle is in one sentence, thou is said no more"
 
