@@ -11,8 +11,8 @@ _WIDE = {
     **{code: code - 0xFEE0 for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)},
     **str.maketrans("￥％", "¥%"),
 }
-_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―](?=\d)|(?<=[０-９])−(?=[０-９])")
-_SIGNS = str.maketrans("，．／：－‐ー―−", ",./:-----")
+_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―（）](?=\d)|(?<=[０-９])−(?=[０-９])")
+_SIGNS = str.maketrans("，．／：－‐ー―（）−", ",./:----()-")
 
 _KANJI_DIGITS = "〇一二三四五六七八九"
 _TENS = {"千": Decimal(1000), "百": Decimal(100), "十": Decimal(10)}

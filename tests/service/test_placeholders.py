@@ -105,6 +105,7 @@ pytestmark = pytest.mark.usefixtures("known_stand_ins")
         ),
         ("○○さんと△△社、○をつける", ["○○", "△△"]),
         ("080ー1234ー5678へ、●●●重要", ["080ー1234ー5678"]),
+        ("電話03（1234）5678か03(1234)5678", ["03（1234）5678", "03(1234)5678"]),
         ("https://ja.wikipedia.org/wiki/佐々木 へ", ["https://ja.wikipedia.org/wiki/佐々木"]),
         ("https://a.org/をご覧、https://a.org/日本 とC:\\aを開く", ["https://a.org/", "https://a.org/日本", "C:\\a"]),
         ("In 1987 or 2019, 3.14 and 1,500 at 12:30, 1/2, 2:1, 1990s, x1234567", []),
