@@ -8,11 +8,11 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
+from model.words import JAPANESE_LETTERS
+
 Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
-JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
-"""Kanji and kana."""
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")

@@ -12,6 +12,7 @@ import numpy as np
 from model.config import Rewrite
 from model.data import Row
 from model.word_pairs import word_pairs
+from model.words import JAPANESE_LETTERS
 
 VARIANTS = 4
 """Rows that `other_names` makes of one, each with names of its own."""
@@ -19,7 +20,7 @@ VARIANTS = 4
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
-JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 WIDE_MARKS = ("。", "！", "？", "」", "』")
 MOST_JOINED = 4
 LONGEST_LIST = 8

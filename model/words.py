@@ -12,6 +12,9 @@ from tokenizers import Regex, pre_tokenizers
 Span = tuple[int, int]
 """First character, and the one after the last."""
 
+JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
+"""Kanji and kana, in a class of characters."""
+
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
 _WORDS = pre_tokenizers.Split(

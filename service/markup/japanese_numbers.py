@@ -11,7 +11,7 @@ _WIDE = {
     **{code: code - 0xFEE0 for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)},
     **str.maketrans("￥％", "¥%"),
 }
-_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―（）](?=\d)|(?<=[０-９])−(?=[０-９])")
+_WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―（）](?=\d)|（(?=\d{2,5}）\d)|(?<=[０-９])−(?=[０-９])")
 _SIGNS = str.maketrans("，．／：－‐ー―（）−", ",./:----()-")
 
 _KANJI_DIGITS = "〇一二三四五六七八九"
