@@ -70,8 +70,9 @@ def untranslated(protected: Protected, as_written: AsWritten = str) -> Restored:
     """The original, as a translation of the protected text, with its placeholders as the other language writes them."""
     spans = [one.span for one in protected.placeholders]
     text, moves = edited(protected.original, [(span, as_written(span.of(protected.original))) for span in spans])
-    gaps = pairwise([0, *(position for span in spans for position in span.pair), len(protected.original)])
-    pieces = [Span(*gap) for gap in gaps if gap[0] < gap[1]]
+    changed = [old for old, new in zip(moves.old, moves.new, strict=True) if old.of(protected.original) != new.of(text)]
+    ends = pairwise([0, *(position for span in changed for position in span.pair), len(protected.original)])
+    pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
     edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
     return Restored(text, edits, [(piece, moves.after(piece)) for piece in pieces], list)
 

@@ -145,6 +145,7 @@ def test_any_text_is_html(text: str) -> None:
 
 
 @given(TREES)
+@example("<b><i translate=no>n</i><b></b><b a=1>;</b></b>")
 def test_blocks_and_well_formed_elements_keep_their_order(html: str) -> None:
     def order(text: str) -> list[str]:
         kinds = [piece.raw for piece in read(text) if piece.kind in (PieceKind.BREAK, PieceKind.START) and piece.raw]
