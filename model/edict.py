@@ -26,7 +26,7 @@ ENTRY = re.compile(r"(?P<headword>[^\[/]+?)(?: \[(?P<reading>[^]]+)\])? /(?P<sen
 UNUSUAL = re.compile(r"\((?:arch|Buddh|dated|derog|i[kK]|io|obs|obsc|o[kK]|poet|proverb|rare|sumo|vulg|X)\b")
 """Labels of what is old, misspelt, known to few or better left unsaid."""
 USUALLY_KANA, COMMON = "(uk)", "(P)"
-LABELS = re.compile(r"(?:\([^)]*\) ?)*")
+LABELS = re.compile(r"(?<=/)(?:\([^)]*\) ?)+")
 ASIDE = re.compile(r"\([^)]*\)|\{[^}]*\}|\[[^]]*\]")
 GLOSS = re.compile(r"[A-Za-z][A-Za-z ,.!?'-]*")
 ENGLISH_WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
@@ -57,7 +57,7 @@ def entries(dictionary: Path) -> Iterator[Entry]:
         if not match:
             raise DataError(f"{dictionary}, line {number}: no headword with its senses between slashes")
         first_sense, *_ = match["senses"].split("(2)")
-        labels = "".join(LABELS.match(gloss)[0] for gloss in first_sense.split("/"))  # type: ignore[index]
+        labels = "".join(LABELS.findall(f"/{first_sense}"))
         labels += COMMON if COMMON in match["senses"] and COMMON not in labels else ""
         glosses = [" ".join(ASIDE.sub("", gloss).split()) for gloss in first_sense.split("/")]
         yield Entry(match["headword"], match["reading"] or match["headword"], labels, [*filter(None, glosses)])

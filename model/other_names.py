@@ -59,8 +59,9 @@ class CommonName(NamedTuple):
     japanese: str
     kinds: str
     surnames: float
-    """Share of these among the Japanese names that are drawn, and their title."""
+    """Share of these among the Japanese names that are drawn."""
     title: str
+    """Of these."""
 
 
 COMMON_NAMES = (
@@ -192,7 +193,7 @@ def _drawn(
     foreign: Mapping[str, Sequence[Name]],
     random: np.random.Generator,
 ) -> Name:
-    """A name for a place, with a title on both sides if it is a surname that has none there."""
+    """A name instead of a common one, with a title on both sides if it is a surname that has none there."""
     if random.random() < KATAKANA_SHARE:
         choices = [name for kind in common.kinds for name in foreign.get(kind, ())]
         name = choices[random.integers(len(choices))] if choices else Name(common.english, common.japanese)

@@ -45,8 +45,8 @@ _INSIDE = {
         rf"|[!?…][»”\"]?\s+{_JOINT}(?=[—–-]\s+[а-яё])"  # «Да!» — said somebody
     ),
     "ja": (
-        rf"[」』】〉》”\"]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})|）{_JOINT}(?=が|って|と|に|を)"
-        rf"|{_JOINT}(?=[」』】〉》）”])|\d．{_JOINT}(?=\d)|[！？!?]{_JOINT}(?={_JAPANESE_AFTER_QUESTIONS})"
+        rf"[」】〉》”\"]{_JOINT}(?={_JAPANESE_AFTER_QUOTATIONS})|）{_JOINT}(?=が|って|と|に|を)"
+        rf"|{_JOINT}(?=[」】〉》）”])|\d．{_JOINT}(?=\d)|[！？!?]{_JOINT}(?={_JAPANESE_AFTER_QUESTIONS})"
         rf"|[A-Za-z]\.{_JOINT}(?=\S)|(?<![A-Za-z])(?:Dr|Mrs?|Ms|No|St|[Vv]ol)\.\s+{_JOINT}"
     ),
 }

@@ -43,6 +43,8 @@ LETTER_MARK = re.compile(r"\s*([^\W\d_])\.\s+(?=\S)")
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: between a capital letter and a full stop the library panics at it."""
 
+QUOTATION_MARKS = str.maketrans("『』", "「」")
+"""Inside the former the library ends sentences."""
 BEFORE_NUMBER = re.compile(r"(?<=[。！？])(?=[0-9])")
 """Where a sentence ends without space, and the library does not see it."""
 
@@ -94,7 +96,7 @@ def _lines_with_letters(lines: Sequence[str]) -> set[int]:
 
 def _lengths(line: str, language: str) -> Iterator[int]:
     """Of the sentences of a line, with the white space around them."""
-    line, start = WIDE_SPACE.sub(" ", line), 0
+    line, start = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS), 0
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in BEFORE_NUMBER.split(parts)]

@@ -55,17 +55,17 @@ def grouped_numbers(text: str, language: str) -> list[Span]:
     shown = half_width(text) if language == "ja" else text
     numbers = [Span(*match.span()) for match in _NUMBER[language].finditer(shown)]
     if language == "ja":
-        in_myriads = list(numbers_in_myriads(text))
+        in_myriads = numbers_in_myriads(shown)
         numbers = [span for span in numbers if len(set(overlapping(in_myriads, span))) == 1] + in_myriads
     return sorted(numbers, key=lambda span: span.pair)
 
 
 def as_written(number: str, source: str, target: str) -> str:
-    """A number of the source language as the target language writes it; anything else as it is, in half width."""
+    """A number of the source language as the target language writes it; anything else as it is, but for full width."""
     if source not in _NUMBER or target not in SEPARATORS:
         return number
     if source == "ja" and not _NO_NUMBER.search(number):
-        number = in_digits(number)
+        number = in_digits(half_width(number))
 
     def in_target_language(number: re.Match[str]) -> str:
         unit = number["unit"] or ""

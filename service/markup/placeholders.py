@@ -27,30 +27,33 @@ STAND_INS: dict[Kind, tuple[str, ...]] = {
     "number": ("48", "53", "76", "86", "58", "45", "25", "82", "43"),
 }
 """Words that models copy, by what they stand for, the best first."""
-_ELSEWHERE = {
-    "Tom": "Том|トム",
-    "Paul": r"Пол[ьяю]?(?!\w)|ポール",
-    "Daniel": "Даниэл|ダニエル",
-    "Martin": "Мартин|マー?[テチ]ィ?ン",
-    "Victor": "Виктор|[ビヴ]ィ?ク[タト]",
-    "Nina": "Нин[аеуы]|ニーナ",
-    "Sophie": "Софи|ソフィ",
-    "David": "Д[аэ]вид|デイ?[ビヴ]",
-    "Laura": "Л[ао]ура|ローラ",
-    "Simon": "Са?[ий]мон|サイモン",
-    "Julia": "Юли|Джули|ジュリア",
-    "Toronto": "Торонто|トロント",
-    "Madrid": "Мадрид|マドリ",
-    "Tokyo": "Токио|東京",
-    "Google": "Гугл|グーグル",
-    "Boston": "Бостон|ボストン",
-    "Berlin": "Берлин|ベルリン",
-    "Dallas": "Даллас|ダラス",
-    "Kyoto": "Киото|京都",
-    "Chicago": "Чикаго|シカゴ",
-    "Lima": "Лим[аеуы]|リマ",
+_IN_OTHER_LETTERS = {
+    word: re.compile(rf"(?<!{LETTER})(?:{forms})")
+    for word, forms in {
+        "Tom": "Том|トム",
+        "Paul": r"Пол[ьяю]?(?!\w)|ポール",
+        "Daniel": "Даниэл|ダニエル",
+        "Martin": "Мартин|マー?[テチ]ィ?ン",
+        "Victor": "Виктор|[ビヴ]ィ?ク[タト]",
+        "Nina": "Нин[аеуы]|ニーナ",
+        "Sophie": "Софи|ソフィ",
+        "David": "Д[аэ]вид|デイ?[ビヴ]",
+        "Laura": "Л[ао]ура|ローラ",
+        "Simon": "Са?[ий]мон|サイモン",
+        "Julia": "Юли|Джули|ジュリア",
+        "Toronto": "Торонто|トロント",
+        "Madrid": "Мадрид|マドリ",
+        "Tokyo": "Токио|東京",
+        "Google": "Гугл|グーグル",
+        "Boston": "Бостон|ボストン",
+        "Berlin": "Берлин|ベルリン",
+        "Dallas": "Даллас|ダラス",
+        "Kyoto": "Киото|京都",
+        "Chicago": "Чикаго|シカゴ",
+        "Lima": "Лим[аеуы]|リマ",
+    }.items()
 }
-"""How texts in other letters begin the same words."""
+"""How Russian and Japanese texts begin the same words."""
 
 _KANJI_OR_KATAKANA = r"\u3005\u30a1-\u30ff\u3400-\u9fff"
 """Behind what is in them, a sentence goes on in hiragana."""
@@ -258,9 +261,7 @@ def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
     lowered = half_width(text).casefold()
     words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
     if not text.isascii():
-        words |= {
-            word.casefold() for word, forms in _ELSEWHERE.items() if re.search(rf"(?<!{LETTER})(?:{forms})", text)
-        }
+        words |= {word.casefold() for word, forms in _IN_OTHER_LETTERS.items() if forms.search(text)}
     unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
     return {
         kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])

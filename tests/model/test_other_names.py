@@ -64,6 +64,14 @@ def test_a_name_is_read_as_it_mostly_is_in_a_corpus() -> None:
     }
 
 
+def test_names_are_in_an_order_of_their_own() -> None:
+    """In that of a set, which differs between processes, the same command made other rows."""
+    kanji = ["健二", "中村", "花子", "京都", "大阪", "奈良", "佐藤", "鈴木"]
+    names = [Entry(word, "", "(s)", [f"Name{letter}"]) for word, letter in zip(kanji, "abcdefgh", strict=True)]
+    rows = [Row(" ".join(name.glosses[0] for name in names), "と".join(kanji))] * 2
+    assert [name.japanese for name in attested_names(names, rows)["s"]] == sorted(kanji)
+
+
 def test_a_foreign_name_is_one_that_english_texts_have() -> None:
     names = [Entry("アンナ", "アンナ", "(f,p)", ["Anna", "Ana"]), Entry("ピエピエ", "ピエピエ", "(g)", ["Piepie"])]
     assert foreign_names(names, {"Anna", "Ana"}) == {"f": [Name("Anna", "アンナ")], "p": [Name("Anna", "アンナ")]}
