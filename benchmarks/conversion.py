@@ -14,10 +14,10 @@ from ctranslate2.specs.transformer_spec import FeedForwardSpec, TransformerDecod
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.attention import MultiHeadAttention
-from model.layers import DecoderLayer, EncoderLayer, FeedForward
+from model.networks.attention import MultiHeadAttention
+from model.networks.layers import DecoderLayer, EncoderLayer, FeedForward
+from model.networks.transformer import Decoder, Encoder, Transformer
 from model.tokenizer import BOS, EOS, UNK
-from model.transformer import Decoder, Encoder, Transformer
 
 Array = NDArray[np.float32]
 QUANTIZATION = {"fp32": None, "int8": "int8"}

@@ -12,7 +12,7 @@ from benchmarks.texts import vocabulary
 from benchmarks.workspace import ROOT, made_from, workspace
 from export.artifact import write
 from model.checkpoint import load_checkpoint
-from model.transformer import Transformer
+from model.networks.transformer import Transformer
 
 Precision = Literal["fp32", "int8"]
 SHIPPED, RANDOM = "translate-en-fr", "random-6-6"
@@ -28,7 +28,12 @@ class BenchmarkModel:
         """What PyTorch loads."""
         if self.name == SHIPPED:
             return ROOT / "checkpoints" / SHIPPED
-        files = ("benchmarks/random_model.py", "model/attention.py", "model/layers.py", "model/transformer.py")
+        files = (
+            "benchmarks/random_model.py",
+            "model/networks/attention.py",
+            "model/networks/layers.py",
+            "model/networks/transformer.py",
+        )
         return made_from([ROOT / file for file in files], workspace("models") / self.name, save_random_checkpoint)
 
     def artifacts(self, precision: Precision) -> Path:

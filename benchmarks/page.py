@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from rich.table import Table
+
 from benchmarks.results import Record
 from benchmarks.tables import Rows
 
@@ -51,3 +53,12 @@ def markdown(rows: Rows) -> str:
     """A table, its first row the header."""
     header, *cells = rows
     return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *cells])
+
+
+def printed(title: str, rows: Rows) -> Table:
+    """The same for a terminal."""
+    header, *cells = rows
+    table = Table(*header, title=title)
+    for row in cells:
+        table.add_row(*(cell.replace("**", "") for cell in row))
+    return table

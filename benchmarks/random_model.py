@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, models
 
 from model.checkpoint import build_model, save_checkpoint
 from model.config import Config, DataConfig, DataSource, TrainingConfig, TransformerConfig
+from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID, SPECIAL_TOKENS
-from model.transformer import Transformer
 
 VOCAB_SIZE = 32_000
 SEED = 20

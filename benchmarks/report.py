@@ -4,10 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks import tables
-from benchmarks.page import fill, image, markdown, measured, written
+from benchmarks.page import fill, image, markdown, measured, printed, written
 from benchmarks.plots import draw_growth
 from benchmarks.results import Record, load, machine
 from benchmarks.workspace import ROOT, workspace
@@ -47,12 +46,3 @@ def write(quick: bool, console: Console) -> Path:
         places["growth"] = measured("\n".join(map(image, plots)), growth, machine("growth", quick))
     fill(TEMPLATE, places, path)
     return path
-
-
-def printed(title: str, rows: tables.Rows) -> Table:
-    """The same for a terminal."""
-    header, *cells = rows
-    table = Table(*header, title=title)
-    for row in cells:
-        table.add_row(*(cell.replace("**", "") for cell in row))
-    return table

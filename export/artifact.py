@@ -14,7 +14,7 @@ from export.quantization import quantize
 from export.tracing import ExportError, trace_all
 from export.weights import store_weights
 from model.checkpoint import TOKENIZER, Checkpoint, load_checkpoint
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier
 
 
 def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from export.graphs import linear, memory_projection, scaled_input, scaled_query, stacked
 from export.onnx_attention import merge_heads, product, split_heads
-from model.attention import MultiHeadAttention, one_hot_of_highest
-from model.layers import DecoderLayer, EncoderLayer
-from model.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
+from model.networks.attention import MultiHeadAttention, one_hot_of_highest
+from model.networks.layers import DecoderLayer, EncoderLayer
+from model.networks.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
 
 
 class TranslationAttentionGraph(nn.Module):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from export.examination import Examination
 from export.padding import pad
-from model.matrices import classification_matrices, translation_matrices
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.matrices import classification_matrices, translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier
 
 Array = NDArray[Any]
 

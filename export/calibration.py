@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from export.products import products
 from export.signatures import LAST_HIDDEN_STATE, cache_names
 from model.config import TransformerConfig
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from model.transformer import Transformer, TransformerClassifier
 
 Array = NDArray[Any]
 Limits = dict[str, float]

@@ -20,7 +20,7 @@ from export.padding import pad
 from export.session import open_session
 from export.signatures import cache_names
 from model.batching import batches_by_length
-from model.search import Hypothesis
+from model.decoding.search import Hypothesis
 
 Array = NDArray[Any]
 

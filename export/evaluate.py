@@ -17,7 +17,7 @@ from export.classifying import Classifier
 from export.decoding import Translator
 from export.manifest import Manifest, read_manifest
 from model.data import DataError, Row, read_tsv
-from model.evaluation import accuracy, score_translations
+from model.evaluation.scoring import accuracy, score_translations
 from model.tokenizer import cut_source, load_tokenizer
 
 MAX_TARGET_TOKENS = 256

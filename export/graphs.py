@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from export.hard_attention import attend_to_one, attend_to_one_of_past
 from export.onnx_attention import at_most, attend, attend_to_past, flatten_rows, look_up, top_k
-from model.attention import MultiHeadAttention, inverse_temperature
-from model.layers import DecoderLayer, EncoderLayer
-from model.transformer import Encoder, Transformer, TransformerClassifier
+from model.networks.attention import MultiHeadAttention, inverse_temperature
+from model.networks.layers import DecoderLayer, EncoderLayer
+from model.networks.transformer import Encoder, Transformer, TransformerClassifier
 
 
 class EncoderGraph(nn.Module):

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from export.onnx_attention import OPSET
 from model.checkpoint import Alignment, Checkpoint
 from model.config import ClassifierConfig, TransformerConfig
+from model.networks.transformer import TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from model.transformer import TransformerClassifier
 
 FORMAT_VERSION = 7
 MANIFEST = "manifest.json"

@@ -28,9 +28,9 @@ from export.padding import pad
 from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint
-from model.search import greedy_search_uncached
+from model.decoding.search import greedy_search_uncached
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
-from model.transformer import Transformer, TransformerClassifier
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ E d_model, C classes.
 from dataclasses import dataclass
 
 from model.config import LayerConfig
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier
 
 Shape = tuple[str | int, ...]
 """Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""

@@ -33,7 +33,7 @@ from export.signatures import (
     encoder_signature,
     translation_attention_signature,
 )
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
 """Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""

@@ -12,23 +12,23 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from model.alignment import compare_heads
-from model.card import model_card
-from model.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
+from model.alignment.heads import compare_heads
+from model.alignment.word_aligner import AlignmentError
+from model.augmentation.edict import EDICT, edict_pairs
+from model.augmentation.mueller import mueller_pairs
+from model.augmentation.other_names import other_name_rows
 from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, load_config
 from model.data import DataError, read_tsv, write_tsv
-from model.edict import edict_pairs
+from model.decoding.generation import GenerationError, Sampler
+from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized
-from model.embedding_quality import PAIRS, embedding_report
-from model.evaluation import classify as classify_texts
-from model.evaluation import evaluate as evaluate_checkpoint
-from model.evaluation import translate as translate_texts
-from model.generation import GenerationError, Sampler
-from model.generation import generate as generate_text
-from model.mueller import mueller_pairs
-from model.other_names import other_name_rows
-from model.word_aligner import AlignmentError
+from model.evaluation.card import model_card
+from model.evaluation.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
+from model.evaluation.embedding_quality import PAIRS, embedding_report
+from model.evaluation.scoring import classify as classify_texts
+from model.evaluation.scoring import evaluate as evaluate_checkpoint
+from model.evaluation.scoring import translate as translate_texts
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -58,7 +58,7 @@ def train(
     checkpoint has begin with its embeddings. With --start-share the final weights are a mixture of those before and
     after, which is often better than both.
     """
-    from model.training import train as train_model  # Lightning takes seconds to import.
+    from model.training.train import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
     run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
@@ -196,15 +196,24 @@ def dictionary(
 
 @app.command()
 def other_words(
-    dictionary: Annotated[Path, typer.Argument(help="What `python -m model dictionary` wrote.")],
-    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Russian files.")],
+    dictionary: Annotated[
+        Path, typer.Argument(help="What `python -m model dictionary` wrote of Russian, or the file edict.")
+    ],
+    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Russian files, or English<TAB>Japanese ones.")],
     out: MadeCorpus,
 ) -> None:
     """Exchange words of sentence pairs for words of a dictionary, for common ones more often."""
-    from model.other_words import with_other_words  # It needs the extra `words`, and only this does.
+    rows = [row for path in corpora for row in read_tsv(path)]
+    # They need the extra `words`, and only this does.
+    if dictionary.name == EDICT:
+        from model.augmentation.other_japanese_words import with_other_japanese_words
 
-    rows = (row for path in corpora for row in read_tsv(path))
-    console.print(f"{out}: {write_tsv(out, with_other_words(rows, list(read_tsv(dictionary)))):,} pairs")
+        pairs = with_other_japanese_words(rows, dictionary)
+    else:
+        from model.augmentation.other_russian_words import with_other_russian_words
+
+        pairs = with_other_russian_words(rows, list(read_tsv(dictionary)))
+    console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
 
 
 @app.command()
@@ -239,7 +248,7 @@ def main() -> None:
     try:
         app()
     except (AlignmentError, CheckpointError, ConfigError, DataError, GenerationError, SuiteError) as error:
-        console.print(f"error: {error}", style="red", markup=False, highlight=False)
+        console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
 
 

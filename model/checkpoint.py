@@ -29,10 +29,10 @@ from model.config import (
     TransformerConfig,
     load_config,
 )
-from model.language_model import LanguageModel
-from model.recurrent import RecurrentTranslator
+from model.networks.language_model import LanguageModel
+from model.networks.recurrent import RecurrentTranslator
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import load_tokenizer
-from model.transformer import Transformer, TransformerClassifier
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
 

@@ -102,7 +102,7 @@ class LanguageModelConfig(LayerConfig):
 
 
 class NGramConfig(Strict):
-    """Words and hashed runs of words whose own weights are added to a classifier's logits (model/ngrams.py)."""
+    """Words and hashed runs of words whose own weights a classifier's logits get too (model/networks/ngrams.py)."""
 
     buckets: PositiveInt
     longest: int = Field(default=2, ge=2, le=3)
@@ -171,14 +171,23 @@ class DataSource(Strict):
     """Train on so many rows, drawn afresh each epoch; test on so many, always the same. None takes all."""
     swap: bool = False
     """The file's second column is the source, the first the target."""
+    prefix: str = ""
+    """Put before each source, as `<de> `: what language a translator of several is to write (Johnson et al. 2017)."""
     rewrite: Rewrite | None = None
-    """Train on the rows that this applies to, as it rewrites them (model/rewriting.py)."""
+    """Train on the rows that this applies to, as it rewrites them (model/augmentation/rewriting.py)."""
     merge_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out (BPE-dropout,
     Provilkov et al. 2020), so that a rare word is known by its parts too. Drawn without a seed when training begins
     and when it is resumed."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
+
+    @model_validator(mode="after")
+    def _prefix_stays_whole(self) -> Self:
+        if self.prefix and (self.rewrite is not None or self.merge_dropout):
+            change = f"rewrite {self.rewrite}" if self.rewrite is not None else f"merge_dropout {self.merge_dropout}"
+            raise ValueError(f"{change} would change the prefix {self.prefix!r} too")
+        return self
 
 
 class DataConfig(Strict):
@@ -189,7 +198,7 @@ class DataConfig(Strict):
     test: tuple[DataSource, ...] = ()
     aligned: DataSource | None = None
     """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
-    they are the captions of `model.alignment`."""
+    they are the captions of `model.alignment.heads`."""
     max_tokens: PositiveInt
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
 
@@ -292,10 +301,14 @@ class Config(Strict):
         return self
 
     @model_validator(mode="after")
-    def _sources_of_translators_alone_lose_merges(self) -> Self:
-        translator = isinstance(self.model, TransformerConfig | RecurrentConfig)
-        if not translator and any(source.merge_dropout for source in self.data.train):
-            raise ValueError(f"merge_dropout is of sources of translations, and the model's task is {self.model.task}")
+    def _translators_alone_have_prefixes_and_drop_merges(self) -> Self:
+        if not isinstance(self.model, TransformerConfig | RecurrentConfig):
+            sources = [*self.data.train, *self.data.validation, *self.data.test]
+            sources += self.pretraining.train if self.pretraining else ()
+            sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
+            for name in ("merge_dropout", "prefix"):
+                if any(getattr(source, name) for source in sources):
+                    raise ValueError(f"{name} is of sources of translations, and the model's task is {self.model.task}")
         return self
 
     def licences(self) -> dict[str, str]:

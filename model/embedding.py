@@ -15,9 +15,9 @@ from torch import Tensor
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.evaluation import translate
+from model.evaluation.scoring import translate
+from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
 from model.tokenizer import BOS_ID, EOS_ID, cut_source
-from model.transformer import Transformer, TransformerClassifier, padding_mask
 
 BATCH_TOKENS = 4096
 

@@ -2,6 +2,6 @@
 
 if __name__ == "__main__":
     # Imported only here: worker processes import this module too, and have no use for a server.
-    from service.server import main
+    from service.http.server import main
 
     main()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tokenizers import Regex, pre_tokenizers
 
 from service.artifact import AlignmentChoice
-from service.schemas import Alignment, Links, ShownToken
-from service.sentences import Span
-from service.tokens import Token
+from service.http.schemas import Alignment, Links, ShownToken
+from service.text.sentences import Span
+from service.text.tokens import Token
 
 Weights = NDArray[np.float32]
 

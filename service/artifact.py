@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.decoding import MAX_BEAM_SIZE
+from service.batching.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
 FORMAT_VERSION = 7

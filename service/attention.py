@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from service.alignment import aligning
 from service.artifact import AlignmentChoice, Manifest
+from service.batching.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.numbers import encoded
-from service.scheduler import Sequence
-from service.schemas import AttentionMatrix, AttentionSelection, Kind
-from service.tokens import Token
+from service.http.numbers import encoded
+from service.http.schemas import AttentionMatrix, AttentionSelection, Kind
+from service.text.tokens import Token
 
 Kinds = frozenset[Kind]
 Matrices = dict[Kind, NDArray[np.float32]]

@@ -7,13 +7,11 @@ import numpy as np
 
 from service.artifact import Manifest
 from service.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
+from service.batching.pool import Pool
+from service.batching.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
+from service.batching.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.markup.edits import Edits
-from service.markup.respelling import respelled
-from service.pool import Pool
-from service.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
-from service.scheduler import Sequence
-from service.schemas import (
+from service.http.schemas import (
     ClassifierAttention,
     ClassifyRequest,
     Evidence,
@@ -21,8 +19,10 @@ from service.schemas import (
     ShownToken,
     TokenEvidence,
 )
-from service.timing import Timing
-from service.tokenization import Tokenizer, beside_each, refuse_white_space
+from service.http.timing import Timing
+from service.markup.edits import Edits
+from service.markup.respelling import respelled
+from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 
 @dataclass(frozen=True)

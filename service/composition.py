@@ -8,18 +8,18 @@ import numpy as np
 from service.alignment import AlignedSentence, View, aligned, word_weights, words, words_of
 from service.artifact import Direction
 from service.attention import Seen, Selection, prefix_of
-from service.casing import in_capitals
-from service.decoding import FinishReason, Hypothesis, Search
+from service.batching.decoding import FinishReason, Hypothesis, Search
+from service.batching.scheduler import Sequence
+from service.http.schemas import Alternative, Attention, Segment, Translation
 from service.markup.document import Document
 from service.markup.grouped_numbers import as_written
 from service.markup.placeholders import Protected
 from service.markup.restoration import AsWritten, Restored, restore, untranslated
 from service.markup.words import AlignedWords
-from service.scheduler import Sequence
-from service.schemas import Alternative, Attention, Segment, Translation
-from service.sentences import Span, join
-from service.tokenization import Tokenizer
-from service.tokens import Token
+from service.text.casing import in_capitals
+from service.text.sentences import Span, join
+from service.text.tokenization import Tokenizer
+from service.text.tokens import Token
 
 
 @dataclass

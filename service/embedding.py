@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Manifest
+from service.batching.pool import Pool
+from service.batching.pooling import refuse_not_finite, windows
+from service.batching.scheduler import Sequence
 from service.errors import NotAcceptable
+from service.http.numbers import encoded
+from service.http.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
+from service.http.timing import Timing
 from service.markup.edits import Edits
 from service.markup.respelling import respelled
-from service.numbers import encoded
-from service.pool import Pool
-from service.pooling import refuse_not_finite, windows
-from service.scheduler import Sequence
-from service.schemas import EmbedRequest, ShownToken, TextEmbedding, TokenEmbeddings
-from service.sentences import Span, sentence_spans
-from service.timing import Timing
-from service.tokenization import Tokenizer, beside_each, refuse_white_space
+from service.text.sentences import Span, sentence_spans
+from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 Vectors = NDArray[np.float64]
 

@@ -7,28 +7,28 @@ from typing import TypeVar
 
 from service.artifact import Artifact, Manifest, read_artifacts
 from service.attention import AttentionPass, Seen
+from service.batching.computation import OnePass, Pass
+from service.batching.decoding import BeamSearch, Search
+from service.batching.engine import Engine
+from service.batching.greedy import GreedySearch
+from service.batching.pool import Pool
+from service.batching.pooling import ClassificationPass
+from service.batching.scheduler import Scheduler
+from service.batching.searches import Searches
+from service.batching.worker import Worker
 from service.classification import Classifier
-from service.computation import OnePass, Pass
-from service.decoding import BeamSearch, Search
 from service.embedding import Embedder, EmbeddingPass
-from service.engine import Engine
 from service.errors import ProviderUnavailable
-from service.greedy import GreedySearch
 from service.metrics import EngineEvents, EngineMetrics, Metrics, RequestMetrics
-from service.pool import Pool
-from service.pooling import ClassificationPass
 from service.registry import Models
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.scheduler import Scheduler
-from service.searches import Searches
 from service.settings import Settings
-from service.tokenization import Tokenizer
+from service.text.tokenization import Tokenizer
 from service.translation import Translator
-from service.worker import Worker
 
 logger = logging.getLogger(__name__)
 

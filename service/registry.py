@@ -6,11 +6,11 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeVar
 
 from service.artifact import Direction
+from service.batching.pool import Pool
 from service.classification import Classifier
 from service.embedding import Embedder
 from service.errors import NotAcceptable, UnknownModel
 from service.metrics import ModelState
-from service.pool import Pool
 from service.translation import Translator
 
 Served = TypeVar("Served", Translator, Classifier, Embedder)

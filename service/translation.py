@@ -6,20 +6,20 @@ from typing import Literal
 
 from service.artifact import Direction, Manifest
 from service.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.casing import in_small_letters, without_emphasis, without_title_case
+from service.batching.decoding import Search
+from service.batching.pool import Pool
+from service.batching.scheduler import Sequence
 from service.composition import Composer, Manuscript, Passage, Piece
-from service.decoding import Search
 from service.errors import NotAcceptable
+from service.http.schemas import TranslateRequest, Translation
+from service.http.timing import Timing
 from service.markup.document import parse
 from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import Protected, protect
 from service.markup.scripts import foreign_words
-from service.pool import Pool
-from service.scheduler import Sequence
-from service.schemas import TranslateRequest, Translation
-from service.sentences import Span, sentence_spans, stripped
-from service.timing import Timing
-from service.tokenization import Tokenizer, beside_each
+from service.text.casing import in_small_letters, without_emphasis, without_title_case
+from service.text.sentences import Span, sentence_spans, stripped
+from service.text.tokenization import Tokenizer, beside_each
 
 
 @dataclass(frozen=True)

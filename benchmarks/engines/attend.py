@@ -9,14 +9,14 @@ from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
 from service.artifact import read_artifacts
-from service.decoding import MAX_BEAM_SIZE, Search
+from service.batching.decoding import MAX_BEAM_SIZE, Search
+from service.batching.pool import Pool
+from service.batching.scheduler import Sequence
 from service.loading import load_models
 from service.metrics import Metrics
-from service.pool import Pool
 from service.registry import Models
 from service.runner.provider import choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.scheduler import Sequence
 from service.settings import Settings
 
 PATIENCE_S = 600.0

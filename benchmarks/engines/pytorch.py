@@ -7,8 +7,8 @@ import torch
 from benchmarks.engines import Work
 from model.batching import pad
 from model.checkpoint import load_checkpoint
-from model.search import greedy_search
-from model.transformer import Transformer
+from model.decoding.search import greedy_search
+from model.networks.transformer import Transformer
 
 
 class PyTorchEngine:

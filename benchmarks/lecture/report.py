@@ -6,9 +6,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.lecture.speed import BATCH_TOKENS, LENGTHS, tokens_per_s
-from benchmarks.page import fill, image, machine_table, markdown, measured
+from benchmarks.page import fill, image, machine_table, markdown, measured, printed
 from benchmarks.plots import Lines, line_plot, save
-from benchmarks.report import printed
 from benchmarks.results import Record, load, machine
 from benchmarks.tables import Rows
 from benchmarks.workspace import ROOT, workspace

@@ -17,13 +17,13 @@ from benchmarks.results import Record, command, save
 from model.batching import Batch, ReviewBatch, TextBatch, TranslationBatch
 from model.checkpoint import Model, build_model
 from model.config import Config
-from model.examples import TrainingData
-from model.language_model import LanguageModel
-from model.optimizer import build_optimizer
-from model.precision import usable_precision
-from model.stage import Stage, TrainingModule
-from model.transformer import padding_mask
-from model.translator import TranslationModel
+from model.networks.language_model import LanguageModel
+from model.networks.transformer import padding_mask
+from model.networks.translator import TranslationModel
+from model.training.examples import TrainingData
+from model.training.optimizer import build_optimizer
+from model.training.precision import usable_precision
+from model.training.stage import Stage, TrainingModule
 
 LENGTHS = (32, 128, 512, 2048)
 """Tokens of every sequence of a training batch, and cached ones of a decoding step."""

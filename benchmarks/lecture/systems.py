@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import yaml
 
+from benchmarks.trained import quick_config
 from benchmarks.workspace import ROOT, workspace
 from model.config import Config
 
 CONFIGS = ROOT / "model" / "configs" / "lecture"
-QUICK = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 10, "decay_steps": 30}
 
 Family = Literal["translation", "language-model", "classification"]
 
@@ -40,12 +40,8 @@ class System:
 
     def config(self, quick: bool) -> Config:
         """Its configuration, checked; a quick one trains for a few steps on a few rows."""
-        content = self.content()
-        if quick:
-            content["training"] |= QUICK
-            content["data"]["train"] = [source | {"sample": 4000} for source in content["data"]["train"]]
-            content["data"]["test"] = [source | {"sample": 100} for source in content["data"]["test"]]
-        return Config.model_validate(content)
+        config = Config.model_validate(self.content())
+        return quick_config(config) if quick else config
 
     def directory(self, quick: bool) -> Path:
         """Where its run and its checkpoint are."""

@@ -16,7 +16,7 @@ from benchmarks.models import weights
 from benchmarks.peers import sentencepiece_model
 from benchmarks.workspace import ROOT, made_from, workspace
 from model.checkpoint import load_checkpoint
-from model.transformer import Transformer
+from model.networks.transformer import Transformer
 
 REQUIREMENTS = ("libretranslate==1.9.6", "spacy==3.8.18", "gunicorn==27.0.1")
 VENV = "libretranslate"

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from service.sentences import Span
+from service.text.sentences import Span
 
 
 @dataclass(frozen=True)

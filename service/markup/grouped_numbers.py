@@ -6,7 +6,7 @@ import re
 from service.markup.japanese_numbers import half_width, in_digits, numbers_in_myriads
 from service.markup.scripts import LETTER
 from service.markup.words import overlapping
-from service.sentences import Span
+from service.text.sentences import Span
 
 SEPARATORS = {"en": ",", "de": ".", "fr": "\u202f", "ru": "\u00a0", "ja": ","}
 """As written; who reads French or Russian also meets other spaces."""

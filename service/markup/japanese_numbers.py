@@ -4,7 +4,7 @@ import re
 from decimal import Decimal
 
 from service.markup.scripts import LETTER
-from service.sentences import Span
+from service.text.sentences import Span
 
 _WIDE = {
     **{code: code - 0xFEE0 for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)},

@@ -12,7 +12,7 @@ from itertools import takewhile
 from service.markup.projection import Part, project
 from service.markup.restoration import Restored
 from service.markup.tags import Piece, PieceKind
-from service.sentences import Span
+from service.text.sentences import Span
 
 OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands in a passage's text for an element that is not translated."""

@@ -16,7 +16,7 @@ from service.markup.japanese_numbers import half_width
 from service.markup.respelling import respellings
 from service.markup.scripts import JAPANESE, LETTER
 from service.markup.words import overlapping
-from service.sentences import MARK, Span
+from service.text.sentences import MARK, Span
 
 Kind = Literal["person", "place", "number", "year"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from service.markup.words import AlignedWords, closes, core, marks_in, opens, overlapping, reach
-from service.sentences import Span
+from service.text.sentences import Span
 
 Copies = Sequence[tuple[Span, Span]]
 """Spans of a source text, in order, that a translation has unchanged, or another notation of, and where it has them."""

@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from service.markup.edits import Edits, edited
 from service.markup.scripts import JAPANESE
-from service.sentences import Span
+from service.text.sentences import Span
 
 _INVISIBLE = (
     r"[\x00-\x08\x0e-\x1b\x7f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060"

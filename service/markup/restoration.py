@@ -18,7 +18,7 @@ from service.markup.edits import Edits, edited
 from service.markup.placeholders import Placeholder, Protected, found, is_letter, stand_ins_in
 from service.markup.projection import Copies
 from service.markup.words import AlignedWords, Mass, core, overlapping
-from service.sentences import Span
+from service.text.sentences import Span
 
 AsWritten = Callable[[str], str]
 

@@ -4,7 +4,7 @@ words."""
 import re
 from functools import cache
 
-from service.sentences import Span
+from service.text.sentences import Span
 
 LETTER = r"[^\W\u0590-\U0010ffff]"
 """A pattern of a letter or digit up to U+058F: of Latin, Greek, Cyrillic and Armenian script, whose words have spaces

@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from service.sentences import Span
+from service.text.sentences import Span
 
 Mass = NDArray[np.floating]
 Trim = Callable[[Span], Span | None]

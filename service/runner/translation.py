@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike
 from onnxruntime import RunOptions
 
 from service.artifact import Artifact
-from service.decoding import MAX_BEAM_SIZE, Candidates, Ints
+from service.batching.decoding import MAX_BEAM_SIZE, Candidates, Ints
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.padding import padded
 from service.runner.provider import Provider

@@ -8,8 +8,8 @@ import torch
 from benchmarks.texts import vocabulary
 from model.batching import pad
 from model.checkpoint import load_checkpoint
-from model.search import greedy_search
-from model.transformer import Transformer
+from model.decoding.search import greedy_search
+from model.networks.transformer import Transformer
 from tests.export.tiny_checkpoints import write_checkpoint
 
 pytest.importorskip("ctranslate2")

@@ -21,7 +21,7 @@ from export.manifest import describe
 from export.proof import ProofError
 from export.tracing import ExportError
 from model.checkpoint import load_checkpoint
-from model.transformer import TransformerClassifier
+from model.networks.transformer import TransformerClassifier
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 

@@ -14,8 +14,8 @@ from export.examination import TOLERANCES
 from export.manifest import Precision
 from export.session import open_session
 from model.checkpoint import load_checkpoint
-from model.matrices import classification_matrices, translation_matrices
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.matrices import classification_matrices, translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)

@@ -10,7 +10,7 @@ from export import back_translation
 from export.back_translation import app, letters_of
 from model.checkpoint import load_checkpoint
 from model.data import read_tsv
-from model.evaluation import translate
+from model.evaluation.scoring import translate
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint
 
 TEXTS = ["Two dogs run.", "She asked him.", "No.", "The law is the law.", "He asked her, and she asked him."]

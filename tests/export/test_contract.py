@@ -16,21 +16,21 @@ import torch
 
 from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
-from model import search
 from model.checkpoint import load_checkpoint
+from model.decoding import search
 from model.embedding import states_of
+from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
-from model.transformer import Transformer
-from service import decoding
 from service.artifact import read_artifact
-from service.decoding import MAX_BEAM_SIZE, Search
+from service.batching import decoding
+from service.batching.decoding import MAX_BEAM_SIZE, Search
+from service.batching.scheduler import Sequence
 from service.errors import ArtifactRefused
 from service.loading import searches
 from service.runner.arrays import Arrays
 from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
-from service.scheduler import Sequence
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 from tests.service.fakes import search_all
 

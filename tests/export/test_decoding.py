@@ -11,8 +11,8 @@ from export.decoding import FIRST_CACHE_LENGTH, DecoderRows, Memory, Translator
 from export.manifest import Precision, read_manifest
 from export.padding import pad
 from model.checkpoint import load_checkpoint
-from model.search import greedy_search_uncached
-from model.transformer import Transformer
+from model.decoding.search import greedy_search_uncached
+from model.networks.transformer import Transformer
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from export.evaluate import app
 from model.checkpoint import load_checkpoint
-from model.evaluation import classify, translate
+from model.evaluation.scoring import classify, translate
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint
 
 TEXTS = [

@@ -14,7 +14,7 @@ from export.manifest import Precision
 from export.signatures import decoder_step_signature, encoder_signature
 from export.tracing import ExportError, trace
 from model.checkpoint import load_checkpoint
-from model.transformer import Transformer
+from model.networks.transformer import Transformer
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 H, D, C = 3, 8, 5

@@ -20,10 +20,10 @@ from export.manifest import Precision
 from export.session import open_session
 from export.tracing import ExportError
 from model.checkpoint import Checkpoint, load_checkpoint
-from model.matrices import classification_matrices, translation_matrices
-from model.search import greedy_search_uncached
+from model.decoding.search import greedy_search_uncached
+from model.networks.matrices import classification_matrices, translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
-from model.transformer import Transformer, TransformerClassifier
 from tests.export.tiny_checkpoints import CLASSIFICATION, TRANSLATION, write_model
 
 Values = dict[str, Any]

@@ -12,7 +12,7 @@ from export.artifact import graphs
 from export.manifest import Precision
 from export.weights import ALIGNMENT, SMALLEST, WEIGHTS, store_weights
 from model.checkpoint import load_checkpoint
-from model.transformer import TransformerClassifier
+from model.networks.transformer import TransformerClassifier
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]

@@ -5,8 +5,8 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import ClassifierConfig, TransformerConfig
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import train_tokenizer
-from model.transformer import Transformer, TransformerClassifier
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR
 
 torch.set_num_threads(1)  # tensors this small only lose by sharing

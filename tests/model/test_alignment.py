@@ -11,15 +11,16 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model import __main__, alignment
-from model.alignment import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
+from model import __main__
+from model.alignment import heads
+from model.alignment.heads import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
+from model.alignment.word_aligner import Links
 from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
 from model.config import DataSource
 from model.data import Row
-from model.matrices import translation_matrices
+from model.networks.matrices import translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
-from model.transformer import Transformer, TransformerClassifier
-from model.word_aligner import Links
 from model.words import word_columns, words
 from tests.model.tiny_configs import configured
 
@@ -114,8 +115,17 @@ def test_other_pairs_may_be_configured(checkpoint: Path) -> None:
     config = load_checkpoint(checkpoint).config
     news = DataSource(file="news.en-fr.tsv", licence="none")
     data = config.data.model_copy(update={"aligned": news})
-    assert alignment.compared_source(config.model_copy(update={"data": data})) == news
-    assert alignment.compared_source(config).file == "translation/test/multi30k-val.fr-en.tsv"
+    assert heads.compared_source(config.model_copy(update={"data": data})) == news
+    assert heads.compared_source(config).file == "translation/test/multi30k-val.fr-en.tsv"
+
+
+def test_heads_of_a_model_of_several_languages_are_compared_on_the_first(checkpoint: Path) -> None:
+    config = load_checkpoint(checkpoint).config
+    first = config.data.train[0].model_copy(update={"prefix": "EN "})
+    other = first.model_copy(update={"prefix": "DE ", "file": "absent.tsv"})
+    config = config.model_copy(update={"data": config.data.model_copy(update={"train": (first, other)})})
+    assert heads.compared_source(config).prefix == "EN "
+    assert heads.training_rows(config, "EN ", checkpoint.parent)[0] == ("EN A dog.", "Un chien.")
 
 
 def test_a_choice_is_written_with_its_grounds_and_is_read_again(
@@ -127,7 +137,7 @@ def test_a_choice_is_written_with_its_grounds_and_is_read_again(
         read.extend(rows)
         return [({(0, 0), (1, 1)}, {(0, 0)})] * n
 
-    monkeypatch.setattr(alignment, "statistical_links", links)
+    monkeypatch.setattr(heads, "statistical_links", links)
     __main__.align(checkpoint, checkpoint.parent)
     assert read[:2] == [("A dog.", "Un chien."), ("Two men play.", "Deux hommes jouent.")]
     assert len(read) == 2 + 3, "what is longer than the model reads is not compared, and each corpus is read once"

@@ -3,9 +3,9 @@ import torch
 import torch.nn.functional as F
 
 from model.batching import ReviewExample
-from model.calibration import calibrate, likeliest
 from model.config import ClassifierConfig, NGramConfig
-from model.transformer import TransformerClassifier
+from model.networks.transformer import TransformerClassifier
+from model.training.calibration import calibrate, likeliest
 from tests.model.tiny_configs import CLASSIFIER
 
 N_GRAMS = NGramConfig(buckets=97, longest=3)

@@ -2,23 +2,23 @@ from typing import get_args
 
 import pytest
 
-from model import evaluation
-from model.card import REWRITES, model_card
-from model.cases import CaseResult
 from model.config import Rewrite
 from model.data import Row
+from model.evaluation import scoring
+from model.evaluation.card import REWRITES, model_card
+from model.evaluation.cases import CaseResult
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
 TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true", "averaged_checkpoints": 1}
 
-TRANSLATED = evaluation.TestResult(
+TRANSLATED = scoring.TestResult(
     "ours",
     {"bleu": 30.0, "chrf": 50.0},
     {"bleu": "signature"},
     ["Un chien.", "Rien du tout", "Un chat | noir."],
     [Row("A dog.", "Un chien."), Row("Two cats.", "Deux chats."), Row("A black cat.", "Un chat noir.")],
 )
-LABELLED = evaluation.TestResult(
+LABELLED = scoring.TestResult(
     "reviews",
     {"accuracy": 50.0, "calibration_error": 12.34, "negative_log_likelihood": 0.4321},
     {},
@@ -62,12 +62,18 @@ def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
 
 def test_the_card_says_what_was_made_of_a_corpus() -> None:
     ours = {"file": "ours.tsv", "licence": "ours"}
-    sources = [ours, ours | {"rewrite": "no_capitals", "sample": 5}, ours | {"merge_dropout": 0.1}]
+    sources = [
+        ours,
+        ours | {"rewrite": "no_capitals", "sample": 5},
+        ours | {"merge_dropout": 0.1},
+        ours | {"prefix": "FR "},
+    ]
     card = model_card(configured(TRANSLATOR, data={"train": sources}), TRAINING, [TRANSLATED], 1000)
     rows = [line for line in card.splitlines() if line.startswith("| ours.tsv")]
-    assert len(set(rows)) == 3
+    assert len(set(rows)) == 4
     assert rows[0] == "| ours.tsv | all | ours |"
     assert rows[2] == "| ours.tsv, sources cut into smaller pieces at random | all | ours |"
+    assert rows[3] == "| ours.tsv, behind `FR ` | all | ours |"
 
 
 def test_the_card_says_what_is_left_of_the_weights_before() -> None:
@@ -95,4 +101,4 @@ def test_the_card_of_a_classifier_has_its_calibration() -> None:
 
 @pytest.mark.parametrize(("among", "expected"), [(3, [1, 2]), (1, [0])])
 def test_the_worst_sentences_are_those_least_like_their_references(among: int, expected: list[int]) -> None:
-    assert evaluation.worst_sentences(TRANSLATED, 2, among) == expected
+    assert scoring.worst_sentences(TRANSLATED, 2, among) == expected

@@ -7,8 +7,11 @@ import pytest
 import yaml
 from tokenizers import Tokenizer
 
-import model.cases
-from model.cases import (
+from model.checkpoint import Checkpoint
+from model.config import ClassifierConfig, Config, TransformerConfig
+from model.decoding.search import Hypothesis
+from model.evaluation import cases as module
+from model.evaluation.cases import (
     SUITES,
     CaseResult,
     LabelSuite,
@@ -21,10 +24,7 @@ from model.cases import (
     run_suite,
     suite_for,
 )
-from model.checkpoint import Checkpoint
-from model.config import ClassifierConfig, Config, TransformerConfig
-from model.search import Hypothesis
-from model.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier
 
 CASE: dict[str, Any] = {"text": "A dog.", "right": "Un chien.", "must": ["chien"]}
 TRANSLATIONS: dict[str, Any] = {"source": "en", "target": "fr", "never": ["the"], "cases": {"plain": [CASE]}}
@@ -138,7 +138,7 @@ def test_translations_are_checked_in_the_order_of_the_suite(
     )
     answers = {"A dog.": "Un chat.", "The dog.": "Le chien."}
     hypothesis = Hypothesis([], 0.0, finished=True)
-    monkeypatch.setattr(model.cases, "translate", lambda _, texts: [(answers[text], hypothesis) for text in texts])
+    monkeypatch.setattr(module, "translate", lambda _, texts: [(answers[text], hypothesis) for text in texts])
     results = run_suite(checkpoint(transformer, tokenizer), suite)
     assert results == [
         CaseResult("b", "A dog.", "Un chat.", "Un chien.", ["chien"]),
@@ -153,7 +153,7 @@ def test_translations_are_checked_in_the_order_of_the_suite(
 def test_labels_are_compared(
     monkeypatch: pytest.MonkeyPatch, classifier: TransformerClassifier, tokenizer: Tokenizer
 ) -> None:
-    monkeypatch.setattr(model.cases, "classify", lambda _, texts: [{"negative": 0.2, "positive": 0.8} for _ in texts])
+    monkeypatch.setattr(module, "classify", lambda _, texts: [{"negative": 0.2, "positive": 0.8} for _ in texts])
     results = run_suite(checkpoint(classifier, tokenizer), LabelSuite.model_validate(LABELS))
     assert [(result.output, result.right, bool(result.problems)) for result in results] == [
         ("positive", "positive", False),

@@ -1,6 +1,6 @@
 import pytest
 
-from model.checks import ends_with, goes_round, holds, in_capitals, is_copy, n_words, unmet
+from model.evaluation.checks import ends_with, goes_round, holds, in_capitals, is_copy, n_words, unmet
 
 LOOPS = [
     ("He is at home.", "Il est à la maison à la maison."),

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from model.__main__ import app
+from model.augmentation.edict import FEWEST_SENTENCES, edict_pairs, entries
 from model.data import DataError, Row, read_tsv
-from model.edict import FEWEST_SENTENCES, edict_pairs, entries
 
 HEADER = "　？？？ /EDICT Japanese-English Electronic Dictionary Files/"
 WORDS = [

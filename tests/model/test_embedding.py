@@ -14,10 +14,10 @@ from model import __main__
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
 from model.data import Row
 from model.embedding import cross_attention_outputs, encoder_states
-from model.embedding_quality import find_paraphrases, shared_words, vectors_of
-from model.matrices import translation_matrices
+from model.evaluation.embedding_quality import find_paraphrases, shared_words, vectors_of
+from model.networks.matrices import translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID
-from model.transformer import Transformer, TransformerClassifier
 from tests.model.tiny_configs import configured
 
 TEXTS = ["A dog runs on the beach.", "I", "Two men are playing chess in the park, and it rains."]

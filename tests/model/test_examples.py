@@ -7,8 +7,8 @@ import numpy as np
 
 from model.batching import Pool, TranslationExample
 from model.data import Row
-from model.examples import ROUND, SELDOM, encode_rows, target_tokens
 from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
+from model.training.examples import ROUND, SELDOM, encode_rows, target_tokens
 from tests.model.tiny_configs import TRANSLATOR, configured
 
 V = 400

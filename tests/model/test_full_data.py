@@ -9,7 +9,7 @@ import pytest
 from model.checkpoint import EVALUATION, load_checkpoint
 from model.config import DataSource, load_config
 from model.data import load_rows
-from model.evaluation import evaluate
+from model.evaluation.scoring import evaluate
 
 DATA = os.environ.get("ATTEND_TEST_DATA")
 ROOT = Path(__file__).parents[2]

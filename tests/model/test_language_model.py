@@ -9,12 +9,12 @@ from tokenizers import Tokenizer
 
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import LanguageModelConfig
-from model.examples import text_windows
-from model.generation import GenerationError, Sampler, continuation, continuation_uncached, generate
-from model.language_model import LanguageModel
-from model.perplexity import measure
+from model.decoding.generation import GenerationError, Sampler, continuation, continuation_uncached, generate
+from model.evaluation.perplexity import measure
+from model.networks.language_model import LanguageModel
+from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
-from model.transformer import Transformer
+from model.training.examples import text_windows
 from tests.model.tiny_configs import LANGUAGE_MODEL, configured
 
 TEXTS = ["A dog runs on the beach.", "Deux hommes jouent aux échecs dans le parc, et il pleut.", "No"]

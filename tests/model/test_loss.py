@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from model.loss import CHUNK, linear_cross_entropy
+from model.training.loss import CHUNK, linear_cross_entropy
 
 
 @pytest.mark.parametrize("n_tokens", [1, CHUNK, 2 * CHUNK + 3])

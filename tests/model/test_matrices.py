@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.attention import MultiHeadAttention
-from model.matrices import Matrices, classification_matrices, observe, translation_matrices
-from model.transformer import Transformer, TransformerClassifier, padding_mask
+from model.networks.attention import MultiHeadAttention
+from model.networks.matrices import Matrices, classification_matrices, observe, translation_matrices
+from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
 
 B, S, T, H, E = 3, 7, 5, 3, 24
 LENGTHS = torch.tensor([7, 1, 4])

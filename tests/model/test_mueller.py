@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from model.__main__ import app
+from model.augmentation.mueller import DIGITS, entries, mueller_pairs, phrase_pairs, translations
 from model.data import DataError, Row, read_tsv
-from model.mueller import DIGITS, entries, mueller_pairs, phrase_pairs, translations
 
 SPOON = """spoon
    _I  [spʊ:n]

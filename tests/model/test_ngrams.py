@@ -2,7 +2,7 @@ import numpy as np
 import torch
 
 from model.config import NGramConfig
-from model.ngrams import NGramLogits
+from model.networks.ngrams import NGramLogits
 
 V, C = 50, 3
 GOOD, BAD, NOT, FILM, A = 10, 11, 12, 13, 14

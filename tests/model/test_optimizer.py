@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model import optimizer as module
 from model.config import TrainingConfig
-from model.optimizer import build_optimizer
+from model.training import optimizer as module
+from model.training.optimizer import build_optimizer
 
 RATE, SHAPE = 0.1, (24, 40)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)

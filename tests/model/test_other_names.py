@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from model import other_names as module
 from model.__main__ import app
+from model.augmentation import other_names as module
+from model.augmentation.edict import Entry
+from model.augmentation.other_names import Name, attested_names, foreign_names, other_name_rows, renamed
 from model.data import Row, read_tsv
-from model.edict import Entry
-from model.other_names import Name, attested_names, foreign_names, other_name_rows, renamed
 
 NAMES = """　？？？ /ENAMDICT - Japanese Proper Name Dictionary File/
 中村 [なかむら] /(p,s) Nakamura/

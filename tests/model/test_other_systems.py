@@ -11,11 +11,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from model.__main__ import app
-from model.alignment import compare_heads
+from model.alignment.heads import compare_heads
 from model.checkpoint import CheckpointError, load_checkpoint
 from model.config import Config, ConfigError, load_config
-from model.evaluation import classify, translate
-from model.training import train
+from model.evaluation.scoring import classify, translate
+from model.training.train import train
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, configured
 from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from model.positions import Rotation, sinusoidal_encoding
+from model.networks.positions import Rotation, sinusoidal_encoding
 
 B, T, H, D = 2, 5, 3, 8
 

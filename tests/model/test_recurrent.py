@@ -5,13 +5,13 @@ import itertools
 import pytest
 import torch
 
-from model.additive_attention import AdditiveAttention, additive_scores
 from model.config import RecurrentConfig
-from model.precision import usable_precision
-from model.recurrent import RecurrentTranslator
-from model.search import beam_search, greedy_search, greedy_search_uncached
+from model.decoding.search import beam_search, greedy_search, greedy_search_uncached
+from model.networks.additive_attention import AdditiveAttention, additive_scores
+from model.networks.recurrent import RecurrentTranslator
+from model.networks.transformer import padding_mask
 from model.tokenizer import EOS_ID
-from model.transformer import padding_mask
+from model.training.precision import usable_precision
 from tests.model.tiny_configs import RECURRENT
 
 LENGTHS = torch.tensor([9, 5, 1, 7])
@@ -119,7 +119,7 @@ def test_scores_in_chunks_have_the_gradients_of_the_formula(
     rows_in_a_chunk: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     B, T, S, E = 3, 4, 5, 6
-    monkeypatch.setattr("model.additive_attention.CHUNK", int(rows_in_a_chunk * T * S * E))
+    monkeypatch.setattr("model.networks.additive_attention.CHUNK", int(rows_in_a_chunk * T * S * E))
     inputs = [torch.randn(shape, requires_grad=True) for shape in ((B, T, E), (B, S, E), (E,))]
     query, key, weight = inputs
     scores, expected = additive_scores(*inputs), torch.tanh(query.unsqueeze(2) + key.unsqueeze(1)) @ weight

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from model.evaluation import score_labels
-from model.reliability import calibration_error, negative_log_likelihood
+from model.evaluation.reliability import calibration_error, negative_log_likelihood
+from model.evaluation.scoring import score_labels
 
 
 def slow_calibration_error(scores: list[float], correct: list[bool], n_bins: int) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from model.retrieval import Retrieval, centred, first_ranks, nearest, tf_idf, whitened
+from model.evaluation.retrieval import Retrieval, centred, first_ranks, nearest, tf_idf, whitened
 from model.tokenizer import EOS_ID
 
 RANDOM = np.random.default_rng(5)

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from model.augmentation.rewriting import VARIANTS, rewritten, romanized
 from model.config import Rewrite
 from model.data import Row
-from model.rewriting import VARIANTS, rewritten, romanized
 
 ROWS = [
     Row("Tom met Alice in 1987.", "Tom a rencontré Alice en 1987."),
@@ -38,13 +38,13 @@ def test_names_are_drawn_in_the_order_of_the_text(monkeypatch: pytest.MonkeyPatc
     """In that of a set, which differs between processes, a resumed run had other rows, and held out others."""
     names = ["Anna", "Boris", "Clara", "Dora", "Emil", "Fritz"]
     drawn: list[str] = []
-    monkeypatch.setattr("model.rewriting._name", lambda like, random: drawn.append(like) or like)
+    monkeypatch.setattr("model.augmentation.rewriting._name", lambda like, random: drawn.append(like) or like)
     rewrite([Row(" ".join(names), " ".join(reversed(names)))], "other_names")
     assert drawn == names * VARIANTS
 
 
 def test_a_russian_name_is_written_in_the_letters_of_each_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("model.rewriting.LATIN_SHARE", 0.0)
+    monkeypatch.setattr("model.augmentation.rewriting.LATIN_SHARE", 0.0)
     rows = rewrite([Row("Ирина и Дмитрий ждут Мэри.", "Irina and Dmitry wait for Mary.")], "other_names")
     assert len(set(rows)) == VARIANTS
     for row in rows:
@@ -52,7 +52,7 @@ def test_a_russian_name_is_written_in_the_letters_of_each_side(monkeypatch: pyte
         assert russian, "each with the ending of its gender"
         assert row.right == f"{romanized(russian[1])} and {romanized(russian[2])} wait for Mary."
     assert rewrite([Row("Irina waits.", "Ирина ждёт.")], "other_names")[0].left.isascii()
-    monkeypatch.setattr("model.rewriting.LATIN_SHARE", 1.0)
+    monkeypatch.setattr("model.augmentation.rewriting.LATIN_SHARE", 1.0)
     rows = rewrite([Row("Ирина ждёт.", "Irina waits.")], "other_names")
     assert len(rows) == VARIANTS
     for row in rows:
@@ -124,7 +124,7 @@ def test_japanese_numbers_become_others_in_full_width_too() -> None:
     [("1", "一"), ("10", "十"), ("34", "三十四"), ("110", "百十"), ("2018", "二千十八"), ("7000", "七千")],
 )
 def test_japanese_numbers_are_written_in_kanji(monkeypatch: pytest.MonkeyPatch, number: str, kanji: str) -> None:
-    monkeypatch.setattr("model.rewriting._like", lambda run, random: number)
+    monkeypatch.setattr("model.augmentation.rewriting._like", lambda run, random: number)
     rows = [Row("５人と5.5時間。", "5 people, 5.5 hours."), Row("５人。", "5 people."), Row("5 gens.", "5 people.")]
     found = rewrite(rows, "kanji_numbers")
     assert found == [

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.search import Candidate, beam_search, greedy_search_uncached, is_runaway
+from model.decoding.search import Candidate, beam_search, greedy_search_uncached, is_runaway
+from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
-from model.transformer import Transformer
 
 LIMIT = 12
 SOURCES = [torch.arange(4, 4 + length) for length in range(1, 11)]

@@ -21,13 +21,13 @@ from model.checkpoint import (
 )
 from model.config import Config, ConfigError, DataSource, NGramConfig
 from model.data import DataError
-from model.evaluation import classify, translate
-from model.examples import prepare, prepare_pretraining, prepare_unlabelled
-from model.ngrams import NGramLogits
-from model.precision import usable_precision
-from model.schedule import learning_rate_factor
-from model.training import sure_labels, train
-from model.transformer import Transformer, TransformerClassifier
+from model.evaluation.scoring import classify, translate
+from model.networks.ngrams import NGramLogits
+from model.networks.transformer import Transformer, TransformerClassifier
+from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
+from model.training.precision import usable_precision
+from model.training.schedule import learning_rate_factor
+from model.training.train import sure_labels, train
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 

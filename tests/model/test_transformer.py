@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from model.attention import MultiHeadAttention
-from model.search import greedy_search, greedy_search_uncached
-from model.transformer import Transformer, TransformerClassifier, padding_mask
+from model.decoding.search import greedy_search, greedy_search_uncached
+from model.networks.attention import MultiHeadAttention
+from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
 
 
 def test_padding_never_changes_what_a_source_is_encoded_to(transformer: Transformer) -> None:

@@ -3,8 +3,8 @@ import sys
 import numpy as np
 import pytest
 
+from model.alignment.word_aligner import AlignmentError, parse, spaced, statistical_links
 from model.data import Row
-from model.word_aligner import AlignmentError, parse, spaced, statistical_links
 
 
 def test_words_are_written_and_links_are_read_as_the_aligner_does_it() -> None:

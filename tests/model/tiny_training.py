@@ -7,8 +7,8 @@ import torch
 
 from model.batching import Batch
 from model.config import Config
-from model.stage import TrainingModule
-from model.training import train
+from model.training.stage import TrainingModule
+from model.training.train import train
 
 PAIRS = [
     ("a dog runs", "un chien court"),

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service.app import create_app
 from service.artifact import Artifact, read_artifact
+from service.http.app import create_app
 from service.loading import load_models
 from service.markup.placeholders import STAND_INS
 from service.metrics import Metrics

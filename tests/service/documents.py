@@ -5,7 +5,7 @@ import re
 from service.markup.document import Document
 from service.markup.placeholders import protect
 from service.markup.restoration import untranslated
-from service.sentences import Span
+from service.text.sentences import Span
 
 
 def words(text: str) -> list[Span]:

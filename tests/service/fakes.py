@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from service.computation import Computation
-from service.decoding import Search
-from service.engine import Engine
+from service.batching.computation import Computation
+from service.batching.decoding import Search
+from service.batching.engine import Engine
+from service.batching.scheduler import Scheduler, Sequence
 from service.metrics import EngineMetrics, Metrics
-from service.scheduler import Scheduler, Sequence
 
 PATIENCE_S = 10
 """How long a test waits for something that must happen, before it fails."""

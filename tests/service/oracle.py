@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from service.decoding import FinishReason, Hypothesis
+from service.batching.decoding import FinishReason, Hypothesis
 
 EOS = 3
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from service.alignment import AlignedSentence, View, aligned, aligning, word_weights, words, words_of
 from service.artifact import AlignmentChoice
-from service.tokens import Token
+from service.text.tokens import Token
 
 
 def tokens(text: str, *pieces: str) -> list[Token]:

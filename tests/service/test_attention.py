@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from service.artifact import Artifact
-from service.tokenization import Tokenizer
+from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import BOS, LABELS, N_LAYERS, H, TinyClassifier, TinyTranslator
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.casing import in_capitals, in_small_letters, without_emphasis, without_title_case
-from service.sentences import Span, sentence_spans
+from service.text.casing import in_capitals, in_small_letters, without_emphasis, without_title_case
+from service.text.sentences import Span, sentence_spans
 
 ONE_TOKEN = {"not", "do", "open", "thanks", "Haus", "us", "it", "how", "your", "dog", "new", "York"}
 

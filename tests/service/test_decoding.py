@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Hypothesis, Ints, Search, is_runaway
-from service.scheduler import Sequence
+from service.batching.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Hypothesis, Ints, Search, is_runaway
+from service.batching.scheduler import Sequence
 from tests.service.fakes import search_all
 from tests.service.oracle import EOS, beam_search, goes_round
 

@@ -14,17 +14,17 @@ import pytest
 from numpy.typing import NDArray
 
 from service.artifact import Artifact, read_artifact
-from service.computation import OnePass
+from service.batching.computation import OnePass
+from service.batching.engine import Engine
+from service.batching.pool import Pool
+from service.batching.scheduler import Scheduler, Sequence
 from service.embedding import Embedded, Embedder, EmbeddingPass
-from service.engine import Engine
 from service.errors import StartRefused
 from service.metrics import EngineMetrics, Metrics, RequestMetrics
-from service.pool import Pool
 from service.registry import Models
 from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider
-from service.scheduler import Scheduler, Sequence
-from service.tokenization import Tokenizer
+from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WINDOW, WORDS, E, TinyClassifier, TinyTranslator

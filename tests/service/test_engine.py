@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from service.batching.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
-from service.scheduler import Sequence
 from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, sequences
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact
-from service.decoding import Hypothesis
-from service.tokenization import Tokenizer
+from service.batching.decoding import Hypothesis
+from service.text.tokenization import Tokenizer
 from tests.service.conftest import Serve, problem
 from tests.service.tiny_artifacts import (
     LABELS,

@@ -10,10 +10,10 @@ import httpx
 import pytest
 import uvicorn
 
-from service.app import create_app
+from service.http.app import create_app
+from service.http.server import LOOK_S, Server, main
 from service.loading import load_models
 from service.metrics import Metrics
-from service.server import LOOK_S, Server, main
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator

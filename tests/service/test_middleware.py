@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, TooLarge
+from service.http.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
 from service.metrics import Metrics
-from service.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
 from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio

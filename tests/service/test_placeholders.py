@@ -8,7 +8,7 @@ from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import protect
 from service.markup.restoration import restore, untranslated
 from service.markup.scripts import foreign_words
-from service.sentences import Span
+from service.text.sentences import Span
 from tests.service.stand_ins import KNOWN, placeholders
 
 pytestmark = pytest.mark.usefixtures("known_stand_ins")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from service.batching.pool import PLENTY, Pool
+from service.batching.scheduler import Sequence
 from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
 from service.metrics import Metrics, RequestMetrics
-from service.pool import PLENTY, Pool
-from service.scheduler import Sequence
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.pooling import ClassificationPass, Reading, contributions, pooled, probabilities, windows
-from service.scheduler import Sequence
+from service.batching.pooling import ClassificationPass, Reading, contributions, pooled, probabilities, windows
+from service.batching.scheduler import Sequence
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import service.translation
-from service.sentences import sentence_spans
+from service.text.sentences import sentence_spans
 from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio

@@ -15,20 +15,20 @@ import pytest
 import uvicorn
 from starlette.types import Message
 
-from service.app import create_app
 from service.artifact import Artifact, Decoding
-from service.decoding import BeamSearch, Candidates, Ints, Search
-from service.engine import Engine
+from service.batching.decoding import BeamSearch, Candidates, Ints, Search
+from service.batching.engine import Engine
+from service.batching.pool import Pool
+from service.batching.scheduler import Scheduler, Sequence
 from service.errors import InferenceFailed
+from service.http.app import create_app
+from service.http.server import Server
 from service.loading import attention_pool
 from service.metrics import EngineMetrics, Metrics, RequestMetrics
-from service.pool import Pool
 from service.registry import Models
 from service.runner.provider import Provider
-from service.scheduler import Scheduler, Sequence
-from service.server import Server
 from service.settings import Settings
-from service.tokenization import Tokenizer
+from service.text.tokenization import Tokenizer
 from service.translation import Translator
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S

@@ -2,11 +2,11 @@ from collections import Counter
 
 import pytest
 
+from service.batching.scheduler import Sequence
 from service.errors import NotAcceptable, UnknownModel
 from service.loading import load_models
 from service.metrics import Metrics
 from service.registry import Models
-from service.scheduler import Sequence
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 

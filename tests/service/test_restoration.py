@@ -15,7 +15,7 @@ from service.markup.grouped_numbers import as_written, grouped_numbers
 from service.markup.placeholders import Protected, protect
 from service.markup.restoration import Restored, restore, untranslated
 from service.markup.words import AlignedWords
-from service.sentences import Span, join, sentence_spans
+from service.text.sentences import Span, join, sentence_spans
 from tests.service.stand_ins import KNOWN, placeholders
 
 pytestmark = pytest.mark.usefixtures("known_stand_ins")

@@ -9,16 +9,16 @@ import pytest
 
 from service.artifact import Artifact, read_artifact
 from service.attention import Kinds
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Search
-from service.greedy import GreedySearch
-from service.pooling import ClassificationPass, Pooling, Reading
+from service.batching.decoding import MAX_BEAM_SIZE, BeamSearch, Search
+from service.batching.greedy import GreedySearch
+from service.batching.pooling import ClassificationPass, Pooling, Reading
+from service.batching.scheduler import Sequence
 from service.runner import provider, translation
 from service.runner.arrays import Arrays
 from service.runner.attention import AttentionRunner
 from service.runner.classification import ClassificationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.scheduler import Sequence
 from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyClassifier, TinyTranslator, V
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from service.artifact import Artifact
-from service.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Ints, Search
-from service.greedy import GreedySearch
+from service.batching.decoding import MAX_BEAM_SIZE, BeamSearch, Candidates, Ints, Search
+from service.batching.greedy import GreedySearch
+from service.batching.scheduler import Sequence
+from service.batching.searches import Searches
 from service.loading import searches
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
-from service.scheduler import Sequence
-from service.searches import Searches
 from tests.service.fakes import search_all
 from tests.service.oracle import EOS
 from tests.service.test_decoding import BOS, Rows, ScriptedRows, expected, random_sequence

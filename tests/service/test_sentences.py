@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import sentences as module
-from service.sentences import CELLS, LETTER_MARK, MARK, WINDOW, Span, halves, join, sentence_spans, stripped
+from service.text import sentences as module
+from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, Span, halves, join, sentence_spans, stripped
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
 

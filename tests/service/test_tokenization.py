@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.errors import ArtifactRefused, DeadlinePassed
-from service.tokenization import SHORT, Tokenizer, beside_each
+from service.text.tokenization import SHORT, Tokenizer, beside_each
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
 
@@ -66,7 +66,7 @@ async def test_each_of_several_texts_is_worked_on_in_order() -> None:
 @pytest.mark.parametrize("reason", ["deadline", "client gone"])
 async def test_texts_that_nobody_waits_for_are_left(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, threads = Slow(), ThreadPoolExecutor()
-    monkeypatch.setattr("service.tokenization._THREADS", threads)
+    monkeypatch.setattr("service.text.tokenization._THREADS", threads)
     timeout_s = 0.001 if reason == "deadline" else PATIENCE_S
     waiting = asyncio.ensure_future(beside_each(LONG, slow, 2 * SHORT, timeout_s))
     if reason == "deadline":

@@ -2,7 +2,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from service.tokens import Token, located, piece_of
+from service.text.tokens import Token, located, piece_of
 
 SAMPLE = ["A dog runs in the snow.", "Un chien court dans la neige, l'été.", "日本語 👩‍👩‍👧 ½ cafe\u0301"] * 3
 

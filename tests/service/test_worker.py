@@ -1,6 +1,7 @@
 """An engine in a process of its own: the same answers, and a named error when the process cannot give one."""
 
 import asyncio
+import multiprocessing.connection
 import os
 import signal
 import subprocess
@@ -12,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from service import pool
-from service import worker as module
 from service.artifact import Artifact
-from service.decoding import Search
-from service.engine import Answer
+from service.batching import pool
+from service.batching import worker as module
+from service.batching.decoding import Search
+from service.batching.engine import Answer
+from service.batching.pool import Pool
+from service.batching.worker import Worker
 from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused, Unavailable
 from service.metrics import Metrics, RequestMetrics
-from service.pool import Pool
-from service.worker import Worker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 from tests.service.workers import (
@@ -189,7 +190,7 @@ async def test_who_stops_does_not_wait_for_a_process_that_loads(
 
     def load(process: Any) -> None:
         loading.set()
-        process.child.join()
+        multiprocessing.connection.wait([process.child.sentinel])  # and leaves it to others to join
         raise StartRefused("killed while it was loading")
 
     monkeypatch.setattr(module._Process, "wait_until_loaded", load)

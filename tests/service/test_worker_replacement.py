@@ -9,11 +9,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from service import worker as module
 from service.artifact import Artifact
-from service.decoding import Search
+from service.batching import worker as module
+from service.batching.decoding import Search
+from service.batching.worker import MakeEngine
 from service.errors import Broken, Starting, StartRefused
-from service.worker import MakeEngine
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 from tests.service.workers import (

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Literal, cast
 
 from service.artifact import Artifact
-from service.decoding import Search
-from service.engine import Answer, Engine
+from service.batching.decoding import Search
+from service.batching.engine import Answer, Engine
+from service.batching.scheduler import Sequence
+from service.batching.worker import Worker
 from service.loading import translation_engine
 from service.metrics import EngineEvents, EngineMetrics, Metrics
 from service.runner.provider import Provider
-from service.scheduler import Sequence
-from service.worker import Worker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
 

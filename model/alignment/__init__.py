@@ -1,0 +1,1 @@
+"""Which attention heads say what word became which."""

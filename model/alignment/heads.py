@@ -1,0 +1,229 @@
+"""Which heads of the cross-attention align words: those that agree best with a statistical aligner.
+
+The decoder attends to a source token where it is about to write its translation, or where it has just read it: each
+layer and head has its own habit. What a head says is compared as hard alignment, in which each target word has at most
+one source word: the one with most attention, where </s> stands for none.
+
+Legend: T target tokens, S source tokens, V target words, W source words, H heads, Ld decoder layers.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from model.alignment.word_aligner import Links, statistical_links
+from model.batching import batches_by_length, pad
+from model.checkpoint import Alignment, Checkpoint, CheckpointError
+from model.config import Config, DataSource
+from model.data import Row, load_rows
+from model.networks.matrices import translation_matrices
+from model.networks.transformer import Transformer
+from model.tokenizer import BOS_ID
+from model.words import word_columns, words
+
+Array = NDArray[np.float32]
+
+BATCH_TOKENS = 2048
+CORPUS_ROWS = 60_000
+"""The aligner reads so many pairs of each training corpus at most."""
+COMPARED = "translation/test/multi30k-val"
+"""Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the statistical aligner says of one pair (Och and Ney 2003)."""
+
+    sure: Links
+    """In both directions."""
+    possible: Links
+    """In either direction."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of a choice of heads with the references, in percent."""
+
+    alignment: Alignment
+    precision: float
+    """Share of its links that are possible."""
+    recall: float
+    """Share of the sure links that are among its own."""
+    aer: float
+    """Alignment error rate, 0 for all sure links and none that is not possible."""
+
+    def report(self) -> dict[str, Any]:
+        """One row of the table."""
+        scores = {"precision": self.precision, "recall": self.recall, "aer": self.aer}
+        return self.alignment.model_dump(mode="json") | {name: round(score, 2) for name, score in scores.items()}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every choice that was tried, the best first."""
+
+    candidates: list[Agreement]
+    compared_on: str
+    n_pairs: int
+    """On which they were compared."""
+    n_aligned: int
+    """Pairs that the statistical aligner read."""
+
+    def report(self) -> dict[str, Any]:
+        """What alignment.json holds: the choice, and on what grounds."""
+        return {
+            "choice": self.candidates[0].alignment.model_dump(mode="json"),
+            "measured": {
+                "aligner": f"eflomal; its statistics are of {self.n_aligned} pairs",
+                "compared_on": self.compared_on,
+                "pairs": self.n_pairs,
+                "candidates": [candidate.report() for candidate in self.candidates],
+            },
+        }
+
+
+def compare_heads(checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int) -> Comparison:
+    """Compare the heads of a checkpoint on the first `n_pairs` pairs.
+
+    Raises:
+        CheckpointError: the checkpoint is not a translator.
+        DataError: a corpus is missing, empty or malformed.
+        AlignmentError: the statistical aligner is not installed.
+    """
+    model = checkpoint.model
+    if not isinstance(model, Transformer):
+        raise CheckpointError(f"{checkpoint.config.name} aligns nothing: its task is {checkpoint.config.model.task}")
+    source = compared_source(checkpoint.config)
+    limit = model.config.max_positions
+    fitting = (
+        row
+        for row in load_rows(source, data_dir)
+        if all(len(checkpoint.tokenizer.encode(text)) <= limit for text in row)
+    )
+    compared = list(itertools.islice(fitting, n_pairs))
+    rows = compared + training_rows(checkpoint.config, source.prefix, data_dir)
+    references = [Reference(f & r, f | r) for f, r in statistical_links(rows, len(compared))]
+    attention = list(word_attention(model, checkpoint.tokenizer, compared))
+    return Comparison(compare(attention, references), source.file, len(compared), len(rows))
+
+
+def compared_source(config: Config) -> DataSource:
+    """The one that is configured, or captions of the language pair that the first training file has, its way round."""
+    if config.data.aligned is not None:
+        return config.data.aligned
+    first = config.data.train[0]
+    suffix = Path(first.file).name.split(".", 1)[1]
+    return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, prefix=first.prefix, licence=first.licence)
+
+
+def training_rows(config: Config, prefix: str, data_dir: Path | None) -> list[Row]:
+    """The first rows of each training corpus of the language that the prefix asks for, as it is and once."""
+    sources = {source.file: source for source in config.data.train if source.prefix == prefix and not source.rewrite}
+    return [row for source in sources.values() for row in load_rows(source, data_dir)[:CORPUS_ROWS]]
+
+
+@torch.inference_mode()
+def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]) -> Iterator[Array]:
+    """Of each pair, in order, the cross-attention of its words: (2, Ld, H, V, W + 1), by next_row."""
+    sources = [tokenizer.encode(row.left) for row in rows]
+    targets = [tokenizer.encode(row.right) for row in rows]  # each ends in </s>, as the sources do
+    found: dict[int, Array] = {}
+    lengths_of_pairs = np.array([max(map(len, pair)) for pair in zip(sources, targets, strict=True)])
+    for batch in batches_by_length(lengths_of_pairs, BATCH_TOKENS):
+        source, lengths = pad([sources[i].ids for i in batch])
+        target, _ = pad([[BOS_ID, *targets[i].ids[:-1]] for i in batch])
+        cross = translation_matrices(model, source, lengths, target).cross.numpy()
+        for i, matrices in zip(batch.tolist(), cross, strict=True):
+            left, right = rows[i]
+            of_source = word_columns(left, words(left), sources[i].offsets)
+            of_target = word_columns(right, words(right), targets[i].offsets)
+            found[i] = among_words(matrices[..., : len(of_target), : len(of_source)], of_source, of_target[:-1])
+    yield from (found[i] for i in range(len(rows)))
+
+
+def among_words(cross: Array, of_source: Array, of_target: Array) -> Array:
+    """Cross-attention of tokens (Ld, H, T + 1, S) to that of words (2, Ld, H, V, W + 1).
+
+    A source word has what its tokens have together; a target word has the mean of its tokens. The first half aligns a
+    target token by the row in which it is produced, the second by the next, in which it is read.
+
+    Args:
+        of_source, of_target: (S, W + 1) and (T, V + 1), the word of each token, and at the end no word.
+    """
+    means = (of_target / np.maximum(of_target.sum(axis=0), 1))[:, :-1].T  # (V, T)
+    by_source: Array = cross @ of_source  # (Ld, H, T + 1, W + 1)
+    return np.stack([means @ by_source[..., :-1, :], means @ by_source[..., 1:, :]])
+
+
+def compare(attention: Sequence[Array], references: Sequence[Reference]) -> list[Agreement]:
+    """Single heads, all heads of a layer and the best few of them, the best first.
+
+    Args:
+        attention: of each pair, (2, Ld, H, V, W + 1), by next_row.
+    """
+    n_layers = attention[0].shape[1]
+    candidates: list[Agreement] = []
+    for layer, next_row in itertools.product(range(n_layers), (False, True)):
+        of_layer = [pair[int(next_row), layer] for pair in attention]
+        candidates += compare_layer(layer, next_row, of_layer, references)
+    return sorted(candidates, key=error_rate)
+
+
+def compare_layer(
+    layer: int, next_row: bool, attention: Sequence[Array], references: Sequence[Reference]
+) -> list[Agreement]:
+    """The same for one layer: attention (H, V, W + 1) of each pair. To the best head go others while they help."""
+    every = range(len(attention[0]))
+
+    def measure(heads: Iterable[int]) -> Agreement:
+        return agreement(Alignment(layer=layer, heads=tuple(heads), next_row=next_row), attention, references)
+
+    candidates = [measure([head]) for head in every] + [measure(every)]
+    best = min(candidates[:-1], key=error_rate)
+    while len(chosen := best.alignment.heads) + 1 < len(every):
+        better = min((measure(sorted({*chosen, head})) for head in set(every) - set(chosen)), key=error_rate)
+        if better.aer >= best.aer:
+            break
+        candidates.append(better)
+        best = better
+    return candidates
+
+
+def error_rate(candidate: Agreement) -> float:
+    """To order by."""
+    return candidate.aer
+
+
+def agreement(alignment: Alignment, of_layer: Sequence[Array], references: Sequence[Reference]) -> Agreement:
+    """What the mean over some heads of a layer's attention, (H, V, W + 1) of each pair, has to do with references."""
+    n_links = n_sure = n_sure_found = n_possible_found = 0
+    for attention, reference in zip(of_layer, references, strict=True):
+        links = hard_links(attention[list(alignment.heads)].mean(axis=0))
+        n_links += len(links)
+        n_sure += len(reference.sure)
+        n_sure_found += len(links & reference.sure)
+        n_possible_found += len(links & reference.possible)
+    return Agreement(
+        alignment,
+        precision=percent(n_possible_found, n_links),
+        recall=percent(n_sure_found, n_sure),
+        aer=100 - percent(n_sure_found + n_possible_found, n_links + n_sure),
+    )
+
+
+def hard_links(attention: Array) -> Links:
+    """Each target word's best source word, if any: attention (V, W + 1), whose last column is to no word."""
+    best = attention.argmax(axis=1)
+    return {(int(source), target) for target, source in enumerate(best) if source < attention.shape[1] - 1}
+
+
+def percent(part: int, whole: int) -> float:
+    """0 of nothing."""
+    return 100 * part / max(whole, 1)

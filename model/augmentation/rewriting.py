@@ -1,0 +1,197 @@
+"""Rows as users also write them: other names and numbers, capitals or none, no full stop, long ones, single words.
+
+A small corpus has few names (in Tatoeba nearly all are Tom and Mary), so a model learns these words and not to copy.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+
+import numpy as np
+
+from model.augmentation.word_pairs import word_pairs
+from model.config import Rewrite
+from model.data import Row
+from model.words import JAPANESE_LETTERS
+
+VARIANTS = 4
+"""Rows that `other_names` makes of one, each with names of its own."""
+
+NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
+NUMBER = re.compile(r"\d{2,}")
+DIGITS = re.compile(r"\d+")
+JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
+WIDE_MARKS = ("。", "！", "？", "」", "』")
+MOST_JOINED = 4
+LONGEST_LIST = 8
+FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
+HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
+"""Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
+FULL_WIDTH_DIGITS = {code: HALF_WIDTH[code] for code in range(ord("０"), ord("９") + 1)}
+KANJI_DIGITS = "〇一二三四五六七八九"
+KANJI_POWERS = ("", "十", "百", "千")
+LONE_NUMBER = re.compile(r"(?<![\d.,．，:：/／A-Za-z])[1-9]\d{0,3}(?![\d.,．，:：/／%％A-Za-z])")
+"""No decimals, times, dates or codes, which are not written in kanji."""
+VOWELS = ("a", "e", "i", "o", "u", "ia", "ou", "ei", "aa", "y")
+ONSETS = (*"bcdfghjklmnprstvwz", "br", "ch", "dr", "fl", "gr", "kr", "kh", "kw", "lj", "mb", "nd", "pr", "sch", "sh",
+          "sk", "st", "str", "sz", "th", "tr", "ts", "zh")  # fmt: skip
+CODAS = ("", "", "", "n", "s", "r", "l", "k", "m", "t", "ck", "ng", "ski", "ński", "sson", "ström", "rd", "tz", "va",
+         "dez", "ić", "ão")  # fmt: skip
+CYRILLIC_VOWELS = "аеиоуяэ"
+CYRILLIC_ONSETS = (*"бвгджзклмнпрстфхцчш", "бр", "вл", "гр", "др", "кр", "св", "ск", "ст", "тр", "хр", "щ")
+CYRILLIC_CODAS = ("ан", "ев", "ек", "ил", "ин", "ов", "овский", "он", "ор", "ус", "ян")
+CYRILLIC_CODAS_OF_WOMEN = ("а", "а", "ева", "ина", "ия", "ова", "овская")
+"""For the verbs and adjectives of a row agree with the name in gender."""
+
+LATIN_SHARE = 0.25
+"""Of the names that are written in Latin letters in Russian too, as those of products are."""
+
+LATIN_LETTERS = str.maketrans(
+    dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
+    | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
+)
+
+
+def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
+    """The rows to which a rewriting applies, rewritten on both sides alike."""
+    if rewrite == "other_names":
+        return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
+    if rewrite == "other_numbers":
+        return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
+    if rewrite == "half_width":
+        return [new for row in rows if (new := Row(*(text.translate(HALF_WIDTH) for text in row))) != row]
+    if rewrite == "kanji_numbers":
+        return [row for _ in range(VARIANTS) for row in _in_kanji(_renumbered(rows, random))]
+    if rewrite == "joined":
+        return list(_joined(rows, random))
+    if rewrite == "single_words":
+        return word_pairs(rows)
+    if rewrite == "lists":
+        return _lists(word_pairs(rows), len(rows), random)
+    if rewrite == "no_capitals":
+        return [Row(row.left.lower(), row.right) for row in rows if row.left != row.left.lower()]
+    if rewrite == "upper_case":
+        return [Row(row.left.upper(), row.right.upper()) for row in rows]
+    stripped = (Row(*(FINAL_PUNCTUATION.sub("", text) for text in row)) for row in rows)
+    return [new for new, row in zip(stripped, rows, strict=True) if new.left and new.right and new != row]
+
+
+def _renamed(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
+    """Rows that share a name or a number between their sides, which become others."""
+    for row in rows:
+        new = row
+        for pattern, invent in ((NAME, _name), (NUMBER, _number)):
+            # Not sets, whose order is another in every process: a resumed run draws again what the killed one drew.
+            here, there = (dict.fromkeys(pattern.findall(text)) for text in row)
+            romanized_there = {romanized(word): word for word in reversed(there)}
+            for word in here:
+                other = word if word in there else romanized_there.get(romanized(word))
+                if other and (other == word or other not in here):
+                    invented = invent(other if word.isascii() else word, random)
+                    if word != other and random.random() < LATIN_SHARE:
+                        invented = romanized(invented)
+                    new = Row(_exchanged(new.left, word, invented), _exchanged(new.right, other, invented))
+        if new != row:
+            yield new
+
+
+def romanized(word: str) -> str:
+    """A Russian name letter by letter, but for its end: Щукин is Shchukin, Дмитрий Dmitry. Others are as they were."""
+    small = re.sub("ий$", "й", word.lower()).translate(LATIN_LETTERS)
+    return small.capitalize() if word[:1].isupper() else small
+
+
+def _exchanged(text: str, word: str, invented: str) -> str:
+    """The text with the invented word, in the script of the word whose place it takes."""
+    return re.sub(rf"(?<!\w){word}(?!\w)", romanized(invented) if word.isascii() else invented, text)
+
+
+def _name(like: str, random: np.random.Generator) -> str:
+    """A word that no corpus has, with a vowel first where `like` has one, because French elides before it (d'Alice)."""
+    if not like.isascii():
+        return _russian_name(like, random)
+    syllables = [f"{random.choice(ONSETS)}{random.choice(VOWELS)}" for _ in range(random.integers(1, 4))]
+    if like[0] in "AEIOUYH":
+        syllables.insert(0, str(random.choice(VOWELS[:5])))
+    return "".join([*syllables, str(random.choice(CODAS))]).capitalize()
+
+
+def _russian_name(like: str, random: np.random.Generator) -> str:
+    syllables = [
+        f"{random.choice(CYRILLIC_ONSETS)}{random.choice(list(CYRILLIC_VOWELS))}" for _ in range(random.integers(1, 3))
+    ]
+    codas = CYRILLIC_CODAS_OF_WOMEN if like[-1] in "ая" else CYRILLIC_CODAS
+    return "".join([*syllables, str(random.choice(CYRILLIC_ONSETS)), str(random.choice(codas))]).capitalize()
+
+
+def _number(like: str, random: np.random.Generator) -> str:
+    """As many digits, the first of them not zero."""
+    first, *rest = random.integers(0, 10, len(like))
+    return "".join(map(str, [max(first, 1), *rest]))
+
+
+def _renumbered(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
+    """Rows with the same runs of digits in the same order, however they are written (17:45 and 17 h 45, 3,600 and
+    3 600), which become others."""
+    for row in (Row(*(text.translate(FULL_WIDTH_DIGITS) for text in row)) for row in rows):
+        runs = DIGITS.findall(row.left)
+        if runs and runs == DIGITS.findall(row.right):
+            others = [_like(run, random) for run in runs]
+            yield Row(*(_replaced(text, others) for text in row))
+
+
+def _like(run: str, random: np.random.Generator) -> str:
+    """As many digits, and an hour, a day or a minute where it may be one."""
+    if len(run) > 2 or (len(run) == 2 and run > "59"):
+        return _number(run, random)
+    bounds = (
+        (2, 10)
+        if len(run) == 1
+        else next((least, beyond) for least, beyond in ((0, 24), (24, 32), (32, 60)) if int(run) < beyond)
+    )
+    return f"{random.integers(*bounds):0{len(run)}}"
+
+
+def _in_kanji(rows: Iterable[Row]) -> Iterator[Row]:
+    """Rows with numbers, those of the Japanese side in kanji: 34 as 三十四."""
+    for row in rows:
+        new = Row(*(LONE_NUMBER.sub(_kanji, text) if JAPANESE.search(text) else text for text in row))
+        if new != row:
+            yield new
+
+
+def _kanji(number: re.Match[str]) -> str:
+    """Of 1 to 9999; of powers of ten, one is not said."""
+    written = ""
+    for power, digit in enumerate(reversed(number.group())):
+        if digit != "0":
+            written = ("" if power and digit == "1" else KANJI_DIGITS[int(digit)]) + KANJI_POWERS[power] + written
+    return written
+
+
+def _replaced(text: str, runs: Sequence[str]) -> str:
+    remaining = iter(runs)
+    return DIGITS.sub(lambda _: next(remaining), text)
+
+
+def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
+    """Two to four rows in one: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
+    order = random.permutation(len(rows)).tolist()
+    while len(order) >= 2:
+        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MOST_JOINED + 1))))]
+        yield Row(*(reduce(_and, side) for side in zip(*parts, strict=True)))
+
+
+def _and(text: str, following: str) -> str:
+    """Two sentences, with no space after a mark of Japanese, which is as wide as one."""
+    return f"{text}{'' if text.endswith(WIDE_MARKS) else ' '}{following}"
+
+
+def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Row]:
+    """So many enumerations of three words or more."""
+    if not pairs:
+        return []
+    drawn = (random.choice(len(pairs), random.integers(3, LONGEST_LIST + 1)) for _ in range(n))
+    return [
+        Row(", ".join(pairs[i].left for i in indices), ", ".join(pairs[i].right for i in indices)) for indices in drawn
+    ]

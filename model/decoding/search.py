@@ -1,0 +1,170 @@
+"""Reference decoding in PyTorch: what every faster decoder must agree with.
+
+Legend: B batch, S source, T target, V vocabulary.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from model.networks.transformer import padding_mask
+from model.networks.translator import TranslationModel
+from model.tokenizer import BOS_ID, EOS_ID
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    ids: list[int]
+    """Target tokens, without <s> and </s>."""
+    score: float
+    """Mean log-probability per target token, </s> counted where it was produced."""
+    finished: bool
+    """Whether </s> ended it, rather than the limit on target tokens."""
+
+
+@torch.inference_mode()
+def greedy_search(
+    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+) -> list[Hypothesis]:
+    """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B)."""
+    source_mask = padding_mask(source_lengths, source.shape[1])
+    memory = model.encode(source, source_mask)
+    caches = model.init_caches(memory, max_target_tokens)
+    ids = torch.full_like(source_lengths, BOS_ID)
+    running = torch.ones_like(source_lengths, dtype=torch.bool)
+    steps: list[tuple[Tensor, Tensor]] = []
+    for position in range(max_target_tokens):
+        logits = model.decode_step(ids, torch.full_like(ids, position), caches, source_mask)
+        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
+        score, ids = log_probs.max(dim=-1)
+        steps.append((ids, score))
+        running &= ids != EOS_ID
+        if not running.any():
+            break
+    return _collect(steps)
+
+
+@torch.inference_mode()
+def greedy_search_uncached(
+    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+) -> list[Hypothesis]:
+    """The same by running the whole prefix through the decoder at every step: slow and obviously right."""
+    source_mask = padding_mask(source_lengths, source.shape[1])
+    memory = model.encode(source, source_mask)
+    prefix = torch.full_like(source_lengths, BOS_ID).unsqueeze(1)  # (B, T)
+    steps: list[tuple[Tensor, Tensor]] = []
+    for position in range(max_target_tokens):
+        logits = model.logits(model.decode(prefix, memory, source_mask)[:, -1])
+        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
+        score, ids = log_probs.max(dim=-1)
+        steps.append((ids, score))
+        prefix = torch.cat([prefix, ids.unsqueeze(1)], dim=1)
+        if (prefix == EOS_ID).any(dim=1).all():
+            break
+    return _collect(steps)
+
+
+def _never_empty(log_probs: Tensor, position: int) -> Tensor:
+    """Log-probabilities (..., V) with which a target, of so many tokens, goes on: its first one is no </s>."""
+    if position == 0:
+        log_probs[..., EOS_ID] = -math.inf
+    return log_probs
+
+
+def _collect(steps: list[tuple[Tensor, Tensor]]) -> list[Hypothesis]:
+    all_ids = torch.stack([ids for ids, _ in steps], dim=1).tolist()
+    all_scores = torch.stack([scores for _, scores in steps], dim=1)
+    hypotheses = []
+    for ids, scores in zip(all_ids, all_scores, strict=True):
+        finished = EOS_ID in ids
+        length = ids.index(EOS_ID) if finished else len(ids)
+        produced = length + 1 if finished else length
+        hypotheses.append(Hypothesis(ids[:length], scores[:produced].mean().item(), finished))
+    return hypotheses
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A target of beam search: complete, or on its way."""
+
+    ids: list[int]
+    """Target tokens, with </s> where it was produced."""
+    log_prob: float
+    """Sum over the tokens."""
+    finish_reason: Literal["eos", "length", "repetition"] | None = None
+
+    def rank(self, length_penalty: float) -> tuple[bool, float]:
+        """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
+        return self.finish_reason == "eos", self.log_prob / len(self.ids) ** length_penalty
+
+
+@torch.inference_mode()
+def beam_search(
+    model: TranslationModel,
+    source: Tensor,
+    max_target_tokens: int,
+    beam_size: int,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    beam_threshold: float = math.inf,
+) -> list[Candidate]:
+    """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
+
+    At each step every live candidate is continued by every token, and the most probable continuations live on. One
+    that ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
+    beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty, or when
+    n_best candidates have ended and none that lives is better than the last of them, at its present length.
+    """
+    source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
+    memory = model.encode(source.unsqueeze(0), source_mask)
+    live = [Candidate([], 0.0)]
+    finished: list[Candidate] = []
+    while live:
+        continued: list[Candidate] = []
+        for candidate in live:
+            prefix = torch.tensor([[BOS_ID, *candidate.ids]])
+            logits = model.logits(model.decode(prefix, memory, source_mask)[0, -1])
+            log_probs = _never_empty(logits.log_softmax(dim=-1), len(candidate.ids))
+            for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
+                if log_prob > -math.inf:
+                    continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
+        continued.sort(key=lambda candidate: -candidate.log_prob)
+        best = continued[: beam_size - len(finished)]
+        least = best[:n_best][-1].log_prob - beam_threshold
+        live = []
+        for candidate in best:
+            if candidate.log_prob < least:
+                break
+            reason = _finish_reason(candidate.ids, len(source), max_target_tokens)
+            (live if reason is None else finished).append(Candidate(candidate.ids, candidate.log_prob, reason))
+        ended = sorted((c.rank(length_penalty) for c in finished if c.finish_reason == "eos"), reverse=True)
+        if len(ended) >= n_best and live:
+            best_alive = max(candidate.log_prob for candidate in live) / len(live[0].ids) ** length_penalty
+            if best_alive <= ended[n_best - 1][1]:
+                break
+    return sorted(finished, key=lambda candidate: candidate.rank(length_penalty), reverse=True)[:n_best]
+
+
+def _finish_reason(
+    ids: list[int], n_source: int, max_target_tokens: int
+) -> Literal["eos", "length", "repetition"] | None:
+    if ids[-1] == EOS_ID:
+        return "eos"
+    if len(ids) == max_target_tokens:
+        return "length"
+    return "repetition" if is_runaway(ids, n_source) else None
+
+
+def is_runaway(ids: list[int], n_source: int) -> bool:
+    """Whether a target goes round in circles: as many tokens as the source has, and 24, are 4 or more equal pieces.
+
+    Looked at after every eighth token. A source that repeats itself may be translated by such a target.
+    """
+    n = max(24, n_source)
+    if len(ids) % 8 != 0 or len(ids) < n:
+        return False
+    tail = ids[-n:]
+    return any(tail[period:] == tail[:-period] for period in range(1, n // 4 + 1))

@@ -1,0 +1,1 @@
+"""What a checkpoint is worth: scores, failure cases, the model card."""

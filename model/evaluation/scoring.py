@@ -1,0 +1,177 @@
+"""Scores of a checkpoint on its test sets: BLEU and chrF, accuracy and calibration, or perplexity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from model.batching import batches_by_length, pad
+from model.checkpoint import Checkpoint, CheckpointError
+from model.config import ClassifierConfig, DataSource
+from model.data import DataError, Row, load_rows
+from model.decoding.search import Hypothesis, greedy_search
+from model.evaluation.perplexity import measure
+from model.evaluation.reliability import calibration_error, negative_log_likelihood
+from model.networks.language_model import LanguageModel
+from model.networks.transformer import TransformerClassifier
+from model.networks.translator import TranslationModel
+from model.tokenizer import cut_source
+
+BATCH_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class TestResult:
+    name: str
+    scores: dict[str, float]
+    signatures: dict[str, str]
+    outputs: list[str]
+    """Translations or predicted labels, in the order of the rows; none of a language model."""
+    rows: list[Row]
+
+
+def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Path | None) -> list[TestResult]:
+    """Score a checkpoint on test corpora.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    results = []
+    for source in sources:
+        rows = _sampled(load_rows(source, data_dir), source.sample)
+        name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
+        if isinstance(checkpoint.model, TranslationModel):
+            results.append(_evaluate_translation(checkpoint, name, rows))
+        elif isinstance(checkpoint.model, LanguageModel):
+            texts, size = [row.right for row in rows], checkpoint.config.data.max_tokens
+            scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
+            results.append(TestResult(name, scores, {}, [], rows))
+        else:
+            results.append(_evaluate_classification(checkpoint, name, rows))
+    return results
+
+
+def _sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
+    """As many of the rows, always the same, in their order; None takes all."""
+    if n_rows is None or n_rows >= len(rows):
+        return rows
+    chosen = np.random.default_rng(1).choice(len(rows), n_rows, replace=False)
+    return [rows[i] for i in sorted(chosen.tolist())]
+
+
+def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
+    outputs = [text for text, _ in translate(checkpoint, [row.left for row in rows])]
+    scores, signatures = score_translations(outputs, [row.right for row in rows])
+    return TestResult(name, scores, signatures, outputs, rows)
+
+
+def score_translations(outputs: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, str]]:
+    """Corpus BLEU and chrF in points, and their sacrebleu signatures."""
+    bleu, chrf = BLEU(), CHRF()
+    scores = {
+        "bleu": round(bleu.corpus_score(outputs, [references]).score, 2),
+        "chrf": round(chrf.corpus_score(outputs, [references]).score, 2),
+    }
+    return scores, {"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())}
+
+
+def worst_sentences(result: TestResult, n: int, among: int) -> list[int]:
+    """Which of the first rows have the lowest sentence chrF against their references, lowest first."""
+    chrf = CHRF()
+    pairs = zip(result.outputs[:among], (row.right for row in result.rows), strict=False)
+    scores = [chrf.sentence_score(output, [reference]).score for output, reference in pairs]
+    return sorted(range(len(scores)), key=scores.__getitem__)[:n]
+
+
+def _evaluate_classification(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
+    probabilities = classify(checkpoint, [row.right for row in rows])
+    outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
+    return TestResult(name, score_labels(probabilities, [row.left for row in rows]), {}, outputs, rows)
+
+
+def score_labels(probabilities: Sequence[dict[str, float]], labels: Sequence[str]) -> dict[str, float]:
+    """Accuracy and expected calibration error in percent, negative log-likelihood in nats.
+
+    Args:
+        probabilities: of each label, for each text.
+        labels: the right ones.
+    """
+    outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
+    predicted = np.array([scores[output] for scores, output in zip(probabilities, outputs, strict=True)])
+    right = np.array([scores[label] for scores, label in zip(probabilities, labels, strict=True)])
+    correct = np.array([output == label for output, label in zip(outputs, labels, strict=True)])
+    return {
+        "accuracy": accuracy(outputs, labels),
+        "calibration_error": round(100 * calibration_error(predicted, correct), 2),
+        "negative_log_likelihood": round(negative_log_likelihood(right), 4),
+    }
+
+
+def accuracy(outputs: Sequence[str], labels: Sequence[str]) -> float:
+    """Share of outputs that are the label, in percent."""
+    correct = sum(output == label for output, label in zip(outputs, labels, strict=True))
+    return round(100 * correct / len(labels), 2)
+
+
+def translate(
+    checkpoint: Checkpoint, texts: Sequence[str], max_target_tokens: int = 256
+) -> list[tuple[str, Hypothesis]]:
+    """Greedy translations of single sentences, in order.
+
+    Raises:
+        CheckpointError: the checkpoint is not a translator.
+    """
+    model = checkpoint.model
+    if not isinstance(model, TranslationModel):
+        raise CheckpointError(
+            f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
+        )
+    sources = [cut_source(checkpoint.tokenizer.encode(text).ids, model.config.max_positions) for text in texts]
+    hypotheses: dict[int, Hypothesis] = {}
+    for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
+        source, lengths = pad([sources[i] for i in batch])
+        # A translation is hardly ever twice as long as its source; the limit bounds the caches.
+        limit = min(max_target_tokens, 2 * source.shape[1] + 10)
+        for i, hypothesis in zip(batch, greedy_search(model, source, lengths, limit), strict=True):
+            hypotheses[int(i)] = hypothesis
+    return [(checkpoint.tokenizer.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
+
+
+@torch.inference_mode()
+def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, float]]:
+    """Probability of each label for each text; a long text is read in windows and pooled over all of them.
+
+    Raises:
+        CheckpointError: the checkpoint is not a classifier.
+        DataError: a text is empty.
+    """
+    model = checkpoint.model
+    if not isinstance(model, TransformerClassifier):
+        raise CheckpointError(f"{checkpoint.config.name} does not classify: its task is {checkpoint.config.model.task}")
+    size = checkpoint.config.data.max_tokens
+    windows: list[tuple[int, list[int]]] = []
+    for i, text in enumerate(checkpoint.tokenizer.encode_batch_fast(list(texts))):
+        if not text.ids:
+            raise DataError(f"text {i + 1} has nothing in it to be classified")
+        windows += [(i, text.ids[start : start + size]) for start in range(0, len(text.ids), size)]
+    logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]
+    for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
+        ids, lengths = pad([windows[w][1] for w in batch])
+        for w, window_logits in zip(batch, model(ids, lengths)[0], strict=True):
+            text, window_ids = windows[w]
+            logits[text].append((window_logits, len(window_ids)))
+    return [_pool_windows(model.config, parts) for parts in logits]
+
+
+def _pool_windows(config: ClassifierConfig, parts: list[tuple[torch.Tensor, int]]) -> dict[str, float]:
+    stacked = torch.stack([logits for logits, _ in parts])
+    if config.pooling == "max":
+        pooled = stacked.amax(dim=0)
+    else:
+        lengths = torch.tensor([length for _, length in parts], dtype=stacked.dtype)
+        pooled = (stacked * lengths.unsqueeze(1)).sum(dim=0) / lengths.sum()
+    return dict(zip(config.labels, pooled.softmax(dim=-1).tolist(), strict=True))

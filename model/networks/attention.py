@@ -1,0 +1,209 @@
+"""Dot-product attention, soft and hard, and its multi-head form.
+
+Source: lecture, "Key-value store" and "Queries, keys and values".
+
+Legend: B batch, T queries, S keys, H heads, D head_dim, E d_model. Masks are boolean, True = may be attended.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.networks.positions import Rotation
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    beta: float | None = None,
+    hard: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Attention that returns what was attended to as well.
+
+    Args:
+        query: (B, H, T, D).
+        key, value: (B, H, S, D).
+        mask: boolean, broadcastable to (B, H, T, S).
+        beta: inverse temperature of the scores; None is 1/sqrt(D).
+        hard: whether each query attends to one key alone.
+
+    Returns:
+        context (B, H, T, D) and weights (B, H, T, S); each row of the weights sums to 1.
+
+    Source: lecture, "Queries, keys and values"; Vaswani et al. 2017, section 3.2.1.
+    """
+    scores = query @ key.transpose(-2, -1) * inverse_temperature(beta, query.shape[-1])  # (B, H, T, S)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = (hard_weights(scores) if hard else scores.softmax(dim=-1, dtype=torch.float32)).to(value.dtype)
+    return weights @ value, weights
+
+
+def inverse_temperature(beta: float | None, head_dim: int) -> float:
+    """beta, or what it is unless it was chosen: 1 / sqrt(head_dim)."""
+    return head_dim**-0.5 if beta is None else beta
+
+
+def hard_weights(scores: Tensor) -> Tensor:
+    """Hard attention of scores (..., S): weights (..., S) of one at the highest score and zero elsewhere, in float32.
+
+    No gradient goes through an argmax, so that of soft attention over the same scores takes its place.
+
+    Source: lecture, "Hard Attention"; Bengio et al. 2013, "Estimating or Propagating Gradients Through Stochastic
+    Neurons for Conditional Computation", the straight-through estimator.
+    """
+    soft = scores.softmax(dim=-1, dtype=torch.float32)
+    return one_hot_of_highest(scores).to(soft.dtype) + (soft - soft.detach())
+
+
+def one_hot_of_highest(scores: Tensor) -> Tensor:
+    """scores (..., S) to booleans (..., S), True at the highest score, the first of equals."""
+    return torch.arange(scores.shape[-1], device=scores.device) == scores.argmax(dim=-1, keepdim=True)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention for self- and cross-attention.
+
+    Queries, keys and values may come from inputs of different widths. Where the widths are equal, the three projections
+    are one stacked weight, so that self-attention computes q, k and v in one product (lecture, "we can speed up
+    computation by stacking all the W's"), and cross-attention computes k and v in one.
+
+    Args:
+        d_model: width of the output, divided evenly among the heads.
+        n_heads: number of heads.
+        d_input: width of the inputs: None for d_model, or (query, key, value) widths.
+        beta: inverse temperature; None is 1/sqrt(head_dim).
+        hard: whether each query attends to one key alone.
+        rotation: turns queries and keys of self-attention by their positions.
+
+    Attributes:
+        fused: whether `attend` uses PyTorch's fused kernel. Off, it is faster in training short sequences on a CPU.
+
+    Raises:
+        ValueError: d_model is not a multiple of n_heads.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_input: tuple[int, int, int] | None = None,
+        beta: float | None = None,
+        hard: bool = False,
+        rotation: Rotation | None = None,
+    ) -> None:
+        super().__init__()
+        if d_model % n_heads != 0:
+            raise ValueError(f"d_model {d_model} is not a multiple of n_heads {n_heads}")
+        self.d_model = d_model
+        self.n_heads = n_heads
+        self.head_dim = d_model // n_heads
+        self.beta = beta
+        self.hard = hard
+        self.rotation = rotation
+        self.fused = True
+        d_query, d_key, d_value = d_input or (d_model, d_model, d_model)
+        self.stacked = d_query == d_key == d_value
+        if self.stacked:
+            self.input = nn.Linear(d_query, 3 * d_model)
+        else:
+            self.query = nn.Linear(d_query, d_model)
+            self.key = nn.Linear(d_key, d_model)
+            self.value = nn.Linear(d_value, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attend from `query` (B, T, d_query) to `key` (B, S, d_key) and `value` (B, S, d_value): (B, T, E)."""
+        return self.attend(*self.project(query, key, value), mask)
+
+    def attention_matrix(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The same result as `forward`, unfused, with the attention matrix: (B, T, E) and (B, H, T, S)."""
+        q, k, v = self.project(query, key, value)
+        context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
+        return self.output(self.merge_heads(context)), weights
+
+    def attend_to_past(self, x: Tensor, positions: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Self-attention of one more token per row, which sees what its row has up to there.
+
+        Args:
+            x: (B, 1, E), each row at its own position.
+            positions: (B).
+            key, value: (B, H, L, D), what was before; the token's own are written in place.
+
+        Returns:
+            (B, 1, E).
+        """
+        L = key.shape[2]
+        rows = torch.arange(x.shape[0], device=x.device)
+        written = (torch.arange(L, device=x.device) <= positions.unsqueeze(1))[:, None, None, :]  # (B, 1, 1, L)
+        q, k, v = self.project_self(x, positions.unsqueeze(1))
+        key[rows, :, positions] = k[:, :, 0]
+        value[rows, :, positions] = v[:, :, 0]
+        return self.attend(q, key, value, written)
+
+    def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """q (B, H, T, D), k and v, each (B, H, S, D), of inputs as in `forward`."""
+        if self.stacked and query is key is value:
+            return self.project_self(query)
+        return self.project_query(query), *self.project_memory(key, value)
+
+    def project_self(self, x: Tensor, positions: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """q, k and v of one sequence x (B, T, E) in one stacked product: each (B, H, T, D).
+
+        Args:
+            positions: (B, T), by default 0 .. T-1.
+        """
+        q, k, v = self.rotate(self.input(x), positions).chunk(3, dim=-1)
+        return self.split_heads(q), self.split_heads(k), self.split_heads(v)
+
+    def rotate(self, qkv: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Queries and keys at the left of qkv (B, T, 3 * E), turned by their positions (B, T) where they are rotary."""
+        if self.rotation is None:
+            return qkv
+        B, T, _ = qkv.shape
+        q_and_k, *v = torch.split(qkv, 2 * self.d_model, dim=-1)
+        heads = q_and_k.view(B, T, 2 * self.n_heads, self.head_dim)
+        return torch.cat([self.rotation(heads, positions).flatten(-2), *v], dim=-1)
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """q (B, H, T, D) of queries (B, T, d_query)."""
+        if not self.stacked:
+            return self.split_heads(self.query(query))
+        d = self.d_model
+        return self.split_heads(F.linear(query, self.input.weight[:d], self.input.bias[:d]))
+
+    def project_memory(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """k and v, each (B, H, S, D), of key (B, S, d_key) and value (B, S, d_value) inputs."""
+        if not self.stacked:
+            return self.split_heads(self.key(key)), self.split_heads(self.value(value))
+        d = self.d_model
+        weight, bias = self.input.weight, self.input.bias
+        if key is value:
+            k, v = F.linear(key, weight[d:], bias[d:]).chunk(2, dim=-1)
+        else:
+            k = F.linear(key, weight[d : 2 * d], bias[d : 2 * d])
+            v = F.linear(value, weight[2 * d :], bias[2 * d :])
+        return self.split_heads(k), self.split_heads(v)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Attention over projected heads, merged and projected to (B, T, E)."""
+        if self.fused and not self.hard:
+            context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.beta)
+        else:
+            context, _ = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
+        output: Tensor = self.output(self.merge_heads(context))
+        return output
+
+    def split_heads(self, x: Tensor) -> Tensor:
+        """(B, T, E) to (B, H, T, D)."""
+        B, T, _ = x.shape
+        return x.view(B, T, self.n_heads, self.head_dim).transpose(1, 2)
+
+    def merge_heads(self, x: Tensor) -> Tensor:
+        """(B, H, T, D) to (B, T, E)."""
+        B, _, T, _ = x.shape
+        return x.transpose(1, 2).reshape(B, T, self.d_model)

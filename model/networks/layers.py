@@ -1,0 +1,204 @@
+"""The sublayers around attention, and the encoder and decoder layers made of them.
+
+Legend: B batch, S source, T target, L cache length, H heads, D head_dim, E d_model. Masks: True = may be attended.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import Activation, LayerConfig, Norm, Positions
+from model.networks.attention import MultiHeadAttention
+from model.networks.positions import Rotation, rows_of, sinusoidal_encoding
+
+
+class SequenceDropout(nn.Module):
+    """Dropout of whole channels of a sequence: one mask (B, 1, E) shared over positions (Gal and Ghahramani 2016).
+
+    It regularizes like independent masks and draws T times fewer random numbers, which on a CPU cost more than
+    layer normalization.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, E), unchanged outside training."""
+        if not self.training or self.probability == 0:
+            return x
+        return x * F.dropout(x.new_ones(x.shape[0], 1, x.shape[2]), self.probability)
+
+
+class AddNorm(nn.Module):
+    """Residual connection and layer normalization around a sublayer (lecture, "Add, Norm").
+
+    `post` is the lecture's and Vaswani's order, norm(x + f(x)); `pre` is x + f(norm(x)), which trains deep encoders
+    without a long warm-up (Xiong et al. 2020).
+    """
+
+    def __init__(self, d_model: int, dropout: float, norm: Norm) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model)
+        self.dropout = SequenceDropout(dropout)
+        self.pre = norm == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """x (B, T, E) through the sublayer, which keeps the shape."""
+        if self.pre:
+            added: Tensor = x + self.dropout(sublayer(self.norm(x)))
+            return added
+        normed: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normed
+
+
+class FeedForward(nn.Module):
+    """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers.
+
+    Between them is a ReLU, as in the lecture, a GELU (Hendrycks and Gimpel 2016), or SwiGLU: silu(W x) * (V x), where W
+    and V are stacked in one product, each of d_ff rows (Shazeer 2020).
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
+        super().__init__()
+        self.activation = activation
+        self.hidden = nn.Linear(d_model, 2 * d_ff if activation == "swiglu" else d_ff)
+        self.output = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (B, T, E), position by position: (B, T, E)."""
+        output: Tensor = self.output(self.activate(self.hidden(x)))
+        return output
+
+    def activate(self, hidden: Tensor) -> Tensor:
+        """hidden (B, T, d_ff), or twice as wide for SwiGLU: (B, T, d_ff)."""
+        if self.activation == "relu":
+            return torch.relu(hidden)
+        if self.activation == "gelu":
+            return F.gelu(hidden)
+        gate, value = hidden.chunk(2, dim=-1)
+        return F.silu(gate) * value
+
+
+class TokenEmbedding(nn.Module):
+    """Token embeddings scaled by sqrt(d_model), plus an encoding of each token's position.
+
+    Args:
+        positions: `sinusoidal` adds a fixed table, `learned` one that is trained; with `none` nothing is added, nor
+            with `rotary`, which acts inside attention.
+    """
+
+    encoding: Tensor | None
+
+    def __init__(
+        self, vocab_size: int, d_model: int, max_positions: int, dropout: float, positions: Positions = "sinusoidal"
+    ) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.tokens.weight, std=d_model**-0.5)
+        self.max_positions = max_positions
+        if positions == "learned":
+            self.encoding = nn.Parameter(torch.randn(max_positions, d_model))  # as large as a scaled token
+        else:
+            table = sinusoidal_encoding(max_positions, d_model) if positions == "sinusoidal" else None
+            # Derived from the shape alone, so it is kept out of checkpoints.
+            self.register_buffer("encoding", table, persistent=False)
+        self.scale = math.sqrt(d_model)
+        self.dropout = SequenceDropout(dropout)
+
+    def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
+        """ids (B, T) at positions (B, T), by default 0 .. T-1: (B, T, E).
+
+        Raises:
+            ValueError: there are more tokens than positions.
+        """
+        T = ids.shape[1]
+        if positions is None and self.max_positions < T:
+            raise ValueError(f"sequence is {T} tokens, the limit is {self.max_positions}")
+        encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
+        tokens = self.tokens(ids) * self.scale
+        embedded: Tensor = self.dropout(tokens if encoding is None else tokens + encoding)
+        return embedded
+
+
+def self_attention(layer: LayerConfig) -> MultiHeadAttention:
+    """The self-attention that a layer is configured to have."""
+    rotation = Rotation(layer.max_positions, layer.d_model // layer.n_heads) if layer.positions == "rotary" else None
+    return MultiHeadAttention(
+        layer.d_model, layer.n_heads, beta=layer.beta, hard=layer.attention == "hard", rotation=rotation
+    )
+
+
+def cross_attention(layer: LayerConfig, d_memory: int) -> MultiHeadAttention:
+    """The cross-attention of a layer to a memory of width d_memory."""
+    d_input = (layer.d_model, d_memory, d_memory)
+    return MultiHeadAttention(layer.d_model, layer.n_heads, d_input, layer.beta, layer.attention == "hard")
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward, each inside Add & Norm (lecture, "Encoder Module").
+
+    Under a causal mask it is a layer of a decoder without an encoder.
+    """
+
+    def __init__(self, layer: LayerConfig) -> None:
+        super().__init__()
+        self.self_attention = self_attention(layer)
+        self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
+        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B, S, E) attending to itself under a mask that broadcasts to (B, H, S, S): (B, S, E)."""
+        x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.add_norm_feed_forward(x, self.feed_forward)
+        return x
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer remembers between steps."""
+
+    key: Tensor  # (B, H, L, D) self-attention
+    value: Tensor
+    memory_key: Tensor  # (B, H, S, D) cross-attention
+    memory_value: Tensor
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention and feed-forward, each inside Add & Norm (lecture, "Decoder Module")."""
+
+    def __init__(self, layer: LayerConfig, d_memory: int) -> None:
+        super().__init__()
+        self.self_attention = self_attention(layer)
+        self.cross_attention = cross_attention(layer, d_memory)
+        self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
+        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_cross = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
+
+    def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
+        """x (B, T, E) over memory (B, S, d_memory), with target_mask (T, T) and source_mask (B, 1, 1, S): (B, T, E)."""
+        x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, target_mask))
+        x = self.add_norm_cross(x, lambda y: self.cross_attention(y, memory, memory, source_mask))
+        x = self.add_norm_feed_forward(x, self.feed_forward)
+        return x
+
+    def step(self, x: Tensor, positions: Tensor, cache: LayerCache, source_mask: Tensor | None) -> Tensor:
+        """One token per row, x (B, 1, E), each row at its own position (B): (B, 1, E). Writes the cache in place."""
+
+        def attend_to_past(y: Tensor) -> Tensor:
+            return self.self_attention.attend_to_past(y, positions, cache.key, cache.value)
+
+        def attend_to_source(y: Tensor) -> Tensor:
+            q = self.cross_attention.project_query(y)
+            return self.cross_attention.attend(q, cache.memory_key, cache.memory_value, source_mask)
+
+        x = self.add_norm_self(x, attend_to_past)
+        x = self.add_norm_cross(x, attend_to_source)
+        x = self.add_norm_feed_forward(x, self.feed_forward)
+        return x

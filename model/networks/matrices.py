@@ -1,0 +1,65 @@
+"""Every attention matrix of a model, teacher-forced once, with PyTorch: the reference for any faster way to them.
+
+Legend: B batch, S source, T target, H heads, Le encoder layers, Ld decoder layers.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.networks.attention import MultiHeadAttention
+from model.networks.transformer import Transformer, TransformerClassifier
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """What a translation model attended to. Padding and the decoder's future have columns of zeros."""
+
+    encoder: Tensor  # (B, Le, H, S, S)
+    decoder: Tensor  # (B, Ld, H, T, T)
+    cross: Tensor  # (B, Ld, H, T, S)
+
+
+def translation_matrices(model: Transformer, source: Tensor, source_lengths: Tensor, target: Tensor) -> Matrices:
+    """Of source (B, S), of source_lengths (B), and what the decoder reads, target (B, T), which begins with <s>."""
+    encoder, decoder = list(model.encoder.encoder_layers()), list(model.decoder.decoder_layers())
+    attentions = [
+        *(layer.self_attention for layer in encoder),
+        *(layer.self_attention for layer in decoder),
+        *(layer.cross_attention for layer in decoder),
+    ]
+    matrices = observe(attentions, lambda: model(source, source_lengths, target))
+    Le, Ld = len(encoder), len(decoder)
+    return Matrices(
+        torch.stack(matrices[:Le], dim=1),
+        torch.stack(matrices[Le : Le + Ld], dim=1),
+        torch.stack(matrices[Le + Ld :], dim=1),
+    )
+
+
+def classification_matrices(model: TransformerClassifier, ids: Tensor, lengths: Tensor) -> Tensor:
+    """Of ids (B, S), of lengths (B): (B, Le, H, S, S)."""
+    attentions = [layer.self_attention for layer in model.encoder.encoder_layers()]
+    return torch.stack(observe(attentions, lambda: model.encode(ids, lengths)), dim=1)
+
+
+def observe(attentions: Iterable[MultiHeadAttention], run: Callable[[], object]) -> list[Tensor]:
+    """The matrix of each attention sublayer, (B, H, T, S), while `run` runs each of them once.
+
+    The model computes what it always computes; each sublayer is only asked for its matrix, with the same inputs.
+    """
+    attentions = list(attentions)
+    seen: dict[MultiHeadAttention, Tensor] = {}
+
+    def note(attention: MultiHeadAttention, inputs: tuple[Tensor, ...], _output: Tensor) -> None:
+        seen[attention] = attention.attention_matrix(*inputs)[1]
+
+    handles = [attention.register_forward_hook(note) for attention in attentions]
+    try:
+        run()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [seen[attention] for attention in attentions]

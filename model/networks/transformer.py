@@ -1,0 +1,182 @@
+"""Encoder, decoder, and the two models of the lecture: `Transformer` (translation) and `TransformerClassifier`.
+
+Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C classes. Masks: True = may be attended.
+"""
+
+from collections.abc import Iterator
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from model.config import ClassifierConfig, LayerConfig, TransformerConfig
+from model.networks.layers import DecoderLayer, EncoderLayer, LayerCache, TokenEmbedding
+from model.networks.ngrams import NGramLogits
+
+
+def padding_mask(lengths: Tensor, size: int) -> Tensor:
+    """lengths (B) to a mask (B, size), True where there is a token."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)
+
+
+def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
+    """(size, size) mask, True where the column is not in the row's future (lecture, masked self-attention)."""
+    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
+
+
+def token_embedding(layer: LayerConfig) -> TokenEmbedding:
+    """The embedding of tokens and positions before layers of a configuration."""
+    return TokenEmbedding(layer.vocab_size, layer.d_model, layer.max_positions, layer.dropout, layer.positions)
+
+
+class Encoder(nn.Module):
+    """A stack of encoder layers; under a causal mask, a decoder without an encoder.
+
+    Pre-norm stacks leave their sum unnormalized, so they end with one more norm.
+    """
+
+    def __init__(self, n_layers: int, layer: LayerConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
+        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """x (B, S, E) under a mask that broadcasts to (B, H, S, S): the hidden representations (B, S, E)."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        memory: Tensor = self.final_norm(x)
+        return memory
+
+    def encoder_layers(self) -> Iterator[EncoderLayer]:
+        """The layers in order, as what they are."""
+        return (cast(EncoderLayer, layer) for layer in self.layers)
+
+
+class Decoder(nn.Module):
+    """A stack of decoder layers over the encoder's memory, of width d_memory."""
+
+    def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
+        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
+
+    def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
+        """x (B, T, E) over memory (B, S, d_memory): (B, T, E)."""
+        for layer in self.layers:
+            x = layer(x, memory, target_mask, source_mask)
+        hidden: Tensor = self.final_norm(x)
+        return hidden
+
+    def step(self, x: Tensor, positions: Tensor, caches: list[LayerCache], source_mask: Tensor | None) -> Tensor:
+        """One token per row: x (B, 1, E) at positions (B), caches written in place: (B, 1, E)."""
+        for layer, cache in zip(self.decoder_layers(), caches, strict=True):
+            x = layer.step(x, positions, cache, source_mask)
+        hidden: Tensor = self.final_norm(x)
+        return hidden
+
+    def decoder_layers(self) -> Iterator[DecoderLayer]:
+        """The layers in order, as what they are."""
+        return (cast(DecoderLayer, layer) for layer in self.layers)
+
+
+class Transformer(nn.Module):
+    """The encoder-decoder Transformer (lecture, "The Transformer"; Vaswani et al. 2017).
+
+    Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
+    projection (Press and Wolf 2017). Only an encoder with a width of its own has an embedding of its own.
+
+    Attributes:
+        is_target_token: (V), which tokens a translation may have: those of the target language, once that is known.
+    """
+
+    is_target_token: Tensor
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.config = config
+        encoder_layer = config.encoder_layer
+        self.embedding = token_embedding(config)
+        self.encoder_embedding = token_embedding(encoder_layer) if config.d_encoder is not None else None
+        self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
+        self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
+        self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
+
+    @property
+    def source_embedding(self) -> TokenEmbedding:
+        """The encoder's own embedding, or the one that both sides share."""
+        return self.embedding if self.encoder_embedding is None else self.encoder_embedding
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
+        """Hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
+        source_mask = padding_mask(source_lengths, source.shape[1])
+        return self.decode(target, self.encode(source, source_mask), source_mask)
+
+    def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
+        memory: Tensor = self.encoder(self.source_embedding(source), source_mask[:, None, None, :])
+        return memory
+
+    def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
+        """Teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
+        target_mask = causal_mask(target.shape[1], target.device)
+        hidden: Tensor = self.decoder(self.embedding(target), memory, target_mask, source_mask[:, None, None, :])
+        return hidden
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
+        return F.linear(hidden, self.embedding.tokens.weight).masked_fill(~self.is_target_token, float("-inf"))
+
+    def init_caches(self, memory: Tensor, cache_length: int) -> list[LayerCache]:
+        """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""
+        caches = []
+        for layer in self.decoder.decoder_layers():
+            attention = layer.cross_attention
+            key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
+            caches.append(LayerCache(key, key.clone(), *attention.project_memory(memory, memory)))
+        return caches
+
+    def decode_step(self, ids: Tensor, positions: Tensor, caches: list[LayerCache], source_mask: Tensor) -> Tensor:
+        """Logits (B, V) after one more token per row: ids (B) at positions (B). Caches are written in place."""
+        x = self.embedding(ids.unsqueeze(1), positions.unsqueeze(1))
+        hidden = self.decoder.step(x, positions, caches, source_mask[:, None, None, :])
+        return self.logits(hidden[:, 0])
+
+
+class TransformerClassifier(nn.Module):
+    """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
+
+    Max pooling is the lecture's; mean pooling makes every token's logits its own additive contribution.
+    """
+
+    def __init__(self, config: ClassifierConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = token_embedding(config)
+        self.encoder = Encoder(config.n_encoder_layers, config)
+        self.output = nn.Linear(config.d_model, len(config.labels))
+        n_labels = len(config.labels)
+        self.n_grams = NGramLogits(config.vocab_size, n_labels, config.n_grams) if config.n_grams else None
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""
+        return self.classify(self.encode(ids, lengths), ids, lengths)
+
+    def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
+        mask = padding_mask(lengths, ids.shape[1])
+        hidden: Tensor = self.encoder(self.embedding(ids), mask[:, None, None, :])
+        return hidden
+
+    def classify(self, hidden: Tensor, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder output (B, S, E) for ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
+        padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
+        token_logits = self.output(hidden)
+        if self.n_grams is not None:
+            token_logits = token_logits + self.n_grams(ids, lengths)
+        token_logits = token_logits.masked_fill(padding, 0.0)
+        if self.config.pooling == "max":
+            pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)
+        else:
+            pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1)
+        return pooled, token_logits

@@ -1,0 +1,1 @@
+"""From rows of a corpus to a checkpoint."""

@@ -1,0 +1,194 @@
+"""From rows to token ids: training pools, validation examples and the tokenizer they share."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from model.augmentation.rewriting import rewritten
+from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
+from model.config import (
+    ClassifierConfig,
+    Config,
+    DataSource,
+    LanguageModelConfig,
+    PretrainingConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
+from model.data import DataError, Row, load_rows
+from model.tokenizer import EOS_ID, byte_ids, train_tokenizer, with_dropout
+
+ENCODE_BATCH = 10_000
+"""Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
+
+ROUND = 64
+"""Kernels want whole blocks."""
+
+SELDOM = 5e-7
+"""One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
+
+Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    pools: list[Pool]
+    validation: Examples
+
+
+def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) -> tuple[TrainingData, Tokenizer]:
+    """Load, split, and encode the corpora of a configuration; without a tokenizer, train one on the training rows.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed, or has an unknown label.
+    """
+    random = np.random.default_rng(config.training.seed)
+    tested = _tested(config, data_dir)
+    train_rows: list[list[Row]] = []
+    held_out: dict[str, set[int]] = {}
+    validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
+    for source in config.data.train:
+        rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
+        if source.file not in held_out:
+            n_held_out = int(len(rows) * config.data.validation_fraction)
+            held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
+            validation_rows += [rows[i] for i in sorted(held_out[source.file])]
+        kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
+        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
+    if not any(train_rows):
+        raise DataError("no training rows are left once those of the test sets are taken out")
+    if tokenizer is None:
+        tokenizer = _train_tokenizer(config, train_rows)
+    pools = [
+        Pool(encode_rows(config, tokenizer, rows, source.merge_dropout), source.sample, source.shortest_crop)
+        for source, rows in zip(config.data.train, train_rows, strict=True)
+    ]
+    for source, pool in zip(config.data.train, pools, strict=True):
+        if not pool.examples and source.rewrite is None:
+            raise DataError(f"{source.file}: no row is left to train on of {config.data.max_tokens} tokens or fewer")
+    pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
+    return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer
+
+
+def prepare_pretraining(
+    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
+) -> TrainingData:
+    """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    size = config.data.max_tokens
+    windows = [
+        ReviewExample(ids[start : start + size], label=0)
+        for ids in _encode(tokenizer, _untested_texts(config, pretraining.train, data_dir))
+        for start in range(0, len(ids), size)
+    ]
+    n_held_out = len(windows) // 100
+    return TrainingData([Pool(windows[n_held_out:])], windows[:n_held_out])
+
+
+def prepare_unlabelled(
+    config: Config, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
+) -> list[Ids]:
+    """Texts without labels, each at most as long as a review; none that is tested on.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    texts = _untested_texts(config, sources, data_dir)
+    return [_head_and_tail(ids, config.data.max_tokens) for ids in _encode(tokenizer, texts)]
+
+
+def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
+    """Rows to examples; those of a translator with `merge_dropout` of the merges of their sources left out.
+
+    Too long pairs are left out, too long reviews keep their first and last tokens. A language model reads the second
+    column, all of it in consecutive windows.
+    """
+    limit = config.data.max_tokens
+    if isinstance(config.model, ClassifierConfig):
+        labels = {label: i for i, label in enumerate(config.model.labels)}
+        unknown = {row.left for row in rows} - labels.keys()
+        if unknown:
+            raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
+        texts = _encode(tokenizer, [row.right for row in rows])
+        return [
+            ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
+        ]
+    if isinstance(config.model, LanguageModelConfig):
+        return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
+    sources, targets = (_encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
+    pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
+    if not merge_dropout:
+        return [pair for pair in pairs if len(pair) <= limit]
+    in_pieces = _encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
+    return [
+        TranslationExample(source, pair.target) if len(source) <= limit else pair
+        for pair, source in zip(pairs, in_pieces, strict=True)
+        if len(pair) <= limit
+    ]
+
+
+def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:
+    """Each text and its </s>, cut into consecutive windows of at most `size` tokens."""
+    for text in _encode(tokenizer, texts):
+        ids = np.append(text, np.int32(EOS_ID))
+        yield from (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: Tokenizer) -> NDArray[np.bool_]:
+    """(V), the tokens that a translation may have: the known ones (V), those of the targets, but the seldom ones, which
+    bytes spell, and so many others that it is a round number.
+
+    No other has been taught to be produced, and each would cost as much as any at every step.
+    """
+    examples = (example for pool in pools for example in pool.examples)
+    targets = [example.target for example in examples if isinstance(example, TranslationExample)]
+    counts = np.bincount(np.concatenate(targets), minlength=len(known))
+    more_than = np.full(len(known), SELDOM * counts.sum())
+    more_than[byte_ids(tokenizer)] = 0
+    found: NDArray[np.bool_] = known | (counts > more_than)
+    found[EOS_ID] = True
+    n = -(-np.count_nonzero(found) // ROUND) * ROUND
+    found[np.argsort(~found, kind="stable")[:n]] = True
+    return found
+
+
+def _untested_texts(config: Config, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
+    tested = _tested(config, data_dir)
+    return [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
+
+
+def _tested(config: Config, data_dir: Path | None) -> set[str]:
+    """What is tested on is never trained on: the official IMDB splits share 123 reviews."""
+    return {row.right for source in config.data.test for row in load_rows(source, data_dir)}
+
+
+def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
+    for start in range(0, len(texts), ENCODE_BATCH):
+        for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):
+            yield np.array(encoding.ids, dtype=np.int32)
+
+
+def _head_and_tail(ids: Ids, limit: int) -> Ids:
+    if len(ids) <= limit:
+        return ids
+    head = limit // 2
+    return np.concatenate([ids[:head], ids[head - limit :]])
+
+
+def _train_tokenizer(config: Config, train_rows: list[list[Row]]) -> Tokenizer:
+    translation = isinstance(config.model, TransformerConfig | RecurrentConfig)
+    texts = (
+        text
+        for source, rows in zip(config.data.train, train_rows, strict=True)
+        for row in rows[: source.sample]
+        for text in (row if translation else (row.right,))
+    )
+    lower_case = isinstance(config.model, ClassifierConfig) and config.model.lower_case
+    return train_tokenizer(texts, config.model.vocab_size, end_of_sequence=translation, lower_case=lower_case)

@@ -1,0 +1,210 @@
+"""One stage of training, with Lightning: its steps from batches to weights, and the checkpoints by which it resumes."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import lightning
+import numpy as np
+import torch
+import torch.nn.functional as F
+from lightning.pytorch.callbacks import Callback, LearningRateMonitor, ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from model.batching import (
+    Batch,
+    BatchStream,
+    MaskedBatch,
+    ReviewBatch,
+    TextBatch,
+    TranslationBatch,
+    batches_by_length,
+)
+from model.checkpoint import Model, average_weights
+from model.config import TrainingConfig
+from model.networks.attention import MultiHeadAttention
+from model.networks.language_model import LanguageModel
+from model.networks.ngrams import NGramClassifier
+from model.networks.transformer import TransformerClassifier
+from model.networks.translator import TranslationModel
+from model.tokenizer import PAD_ID
+from model.training.examples import TrainingData
+from model.training.loss import linear_cross_entropy
+from model.training.optimizer import build_optimizer
+from model.training.precision import usable_precision
+from model.training.schedule import learning_rate_factor
+
+VALIDATION_TOKENS = 4096
+STEPS = "steps"
+
+log = logging.getLogger(__name__)
+
+Trainable = Model | NGramClassifier
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One optimization: what is trained on, how it becomes batches, and for how long."""
+
+    training: TrainingConfig
+    data: TrainingData
+    collate: Callable[..., Batch]
+    """(examples, generator=...) to a training batch."""
+    collate_validation: Callable[..., Batch]
+
+
+def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
+    """Run one stage to its end, from its last checkpoint if it was begun before, and average the model's weights."""
+    every = stage.training.checkpoint_every_steps
+    checkpoints = ModelCheckpoint(
+        run_dir / STEPS,
+        filename="{step:07d}",
+        monitor="step",
+        mode="max",
+        save_top_k=stage.training.average_checkpoints,
+        save_last=True,
+        every_n_train_steps=every,
+        enable_version_counter=False,
+    )
+    precision = usable_precision(stage.training.precision)
+    if precision != stage.training.precision:
+        log.warning("this CPU has no bf16 products: training in float32")
+    trainer = lightning.Trainer(
+        max_steps=stage.training.max_steps,
+        precision=precision,
+        val_check_interval=every,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        log_every_n_steps=20,
+        logger=TensorBoardLogger(str(run_dir), name="", version=""),
+        callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
+        use_distributed_sampler=False,
+    )
+    last = last_checkpoint(run_dir)
+    trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
+    last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-stage.training.average_checkpoints :]
+    model.load_state_dict(average_weights(last_steps, "model."))
+
+
+def last_checkpoint(run_dir: Path) -> Path:
+    """Lightning's, from which a stage goes on."""
+    return run_dir / STEPS / "last.ckpt"
+
+
+class Clock(Callback):
+    """Counts training seconds and padded tokens across resumed runs, for the model card."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.tokens = 0
+        self._started = 0.0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._started = time.monotonic() - self.seconds
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        self.seconds = time.monotonic() - self._started
+        self.tokens += batch.padded_tokens
+        pl_module.log("tokens_per_second", self.tokens / self.seconds, batch_size=1)
+
+    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        checkpoint["seconds"], checkpoint["tokens"] = self.seconds, self.tokens
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        self.seconds, self.tokens = checkpoint["seconds"], checkpoint["tokens"]
+
+
+class TrainingModule(lightning.LightningModule):
+    """One optimization step of any model."""
+
+    def __init__(self, model: Trainable, stage: Stage) -> None:
+        super().__init__()
+        self.model = model
+        self.stage = stage
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.fused = stage.training.fused_attention
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        loss = self.loss(batch, self.stage.training.label_smoothing)
+        self.log("train_loss", loss.detach(), prog_bar=True, batch_size=1)
+        return loss
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        size = batch.n_predictions
+        self.log("validation_loss", self.loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
+        if isinstance(batch, ReviewBatch):
+            accuracy = (self.model(batch.ids, batch.lengths)[0].argmax(dim=-1) == batch.labels).float().mean()
+            self.log("validation_accuracy", accuracy, batch_size=size, prog_bar=True)
+
+    def on_validation_epoch_end(self) -> None:
+        metrics = {name: round(float(value), 4) for name, value in self.trainer.callback_metrics.items()}
+        print(f"step {self.global_step}: {metrics}", flush=True)
+
+    def loss(self, batch: Batch, label_smoothing: float) -> Tensor:
+        if isinstance(batch, TranslationBatch | TextBatch):
+            real = batch.target_output != PAD_ID
+            return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
+        if isinstance(batch, MaskedBatch):
+            assert isinstance(self.model, TransformerClassifier)
+            hidden = self.model.encode(batch.ids, batch.lengths)
+            return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
+        logits, _ = self.model(batch.ids, batch.lengths)
+        return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
+
+    def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
+        """What predicts target_output (B, T): (B, T, E)."""
+        if isinstance(batch, TranslationBatch):
+            assert isinstance(self.model, TranslationModel)
+            hidden: Tensor = self.model(batch.source, batch.source_lengths, batch.target_input)
+            return hidden
+        assert isinstance(self.model, LanguageModel)
+        hidden = self.model(batch.target_input)
+        return hidden
+
+    def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
+        assert not isinstance(self.model, NGramClassifier)
+        return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.stage.training.clip_norm)
+        self.log("gradient_norm", norm, batch_size=1)
+
+    def configure_optimizers(self) -> Any:
+        training = self.stage.training
+        optimizer = build_optimizer(self.model, training)
+        factor = partial(
+            learning_rate_factor,
+            warmup_steps=training.warmup_steps,
+            decay_steps=training.decay_steps,
+            max_steps=training.max_steps,
+        )
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def train_dataloader(self) -> Any:
+        training, done = self.stage.training, self.global_step
+        collate = partial(self.stage.collate, generator=torch.Generator().manual_seed(training.seed + done))
+        stream = BatchStream(
+            self.stage.data.pools, collate, training.batch_tokens, training.seed, done, training.max_steps - done
+        )
+        return DataLoader(stream, batch_size=None)
+
+    def val_dataloader(self) -> Any:
+        examples = self.stage.data.validation
+        lengths = np.array([len(example) for example in examples], dtype=np.int64)
+        batches = [
+            self.stage.collate_validation([examples[i] for i in batch])
+            for batch in batches_by_length(lengths, VALIDATION_TOKENS)
+        ]
+        return DataLoader(cast(Any, batches), batch_size=None)
+
+    def transfer_batch_to_device(self, batch: Batch, device: torch.device, dataloader_idx: int) -> Batch:
+        return type(batch)(**{name: tensor.to(device) for name, tensor in vars(batch).items()})

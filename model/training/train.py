@@ -1,0 +1,227 @@
+"""Training a model: the stages that it goes through, one after another, and the checkpoint that they leave."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import lightning
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from model.batching import (
+    Ids,
+    Pool,
+    ReviewExample,
+    batches_by_length,
+    collate_masked,
+    collate_reviews,
+    collate_texts,
+    collate_translations,
+    pad,
+)
+from model.checkpoint import (
+    CONFIG,
+    TOKENIZER,
+    TRAINING,
+    build_model,
+    copy_trained,
+    load_training,
+    save_checkpoint,
+    start_with,
+)
+from model.config import (
+    ClassifierConfig,
+    Config,
+    ConfigError,
+    LanguageModelConfig,
+    NGramTrainingConfig,
+    PretrainingConfig,
+    TrainingConfig,
+    load_config,
+)
+from model.networks.ngrams import NGramClassifier, NGramLogits
+from model.networks.transformer import Transformer, TransformerClassifier
+from model.tokenizer import load_tokenizer
+from model.training.calibration import calibrate
+from model.training.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
+from model.training.precision import usable_precision
+from model.training.stage import Stage, last_checkpoint, optimize
+
+START, PRETRAINING = "start", "pretraining"
+SELF_LABELLING_TOKENS = 65_536
+
+
+def train(
+    config: Config,
+    data_dir: Path | None,
+    run_dir: Path,
+    checkpoint_dir: Path,
+    start: Path | None = None,
+    new_vocabulary: bool = False,
+    start_share: float = 0.0,
+) -> None:
+    """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
+
+    Args:
+        start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
+        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
+        start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
+            the new texts do not tell is not forgotten (Wortsman et al. 2022).
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+        CheckpointError: `start` is no checkpoint, or its model has other dimensions.
+        ConfigError: `start_share` is of nothing, or the model is a classifier.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    start = _as_it_was(start, run_dir)
+    if start_share and (start is None or new_vocabulary):
+        raise ConfigError("--start-share is of the weights and the vocabulary of --start")
+    if start_share and isinstance(config.model, ClassifierConfig):
+        raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
+    earlier = _earlier(start) if start is not None else {}
+    lightning.seed_everything(config.training.seed, workers=True)
+    tokenizer_path = run_dir / TOKENIZER
+    learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
+    known = load_tokenizer(learnt) if learnt.is_file() else None
+    data, tokenizer = prepare(config, data_dir, known)
+    tokenizer.save(str(tokenizer_path))
+
+    model = build_model(config)
+    if start is not None:
+        start_with(model, start, tokenizer)
+    if isinstance(model, TransformerClassifier):
+        n_grams, model.n_grams = model.n_grams, None
+        texts: list[Ids] = []  # read before hours of training, in case they are missing
+        if config.n_gram_training is not None:
+            texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
+        if config.pretraining is not None:
+            stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
+            optimize(model, stage, run_dir / PRETRAINING)
+        optimize(model, _review_stage(config.training, data), run_dir)
+        if n_grams is not None and config.n_gram_training is not None:
+            train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
+        model.n_grams = n_grams
+        print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
+    else:
+        begun = {name: weight.clone() for name, weight in model.state_dict().items()}
+        optimize(model, _stage(config, data), run_dir)
+        if start is not None:
+            share_with(model, begun, start_share)
+        if isinstance(model, Transformer):
+            before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
+            model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
+    save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
+    facts = earlier | _facts(config, run_dir, earlier)
+    if start is not None and (origin := load_config(start / CONFIG).name) != config.name:
+        facts |= {"began_with": origin, "new_vocabulary": new_vocabulary}
+    if start_share:
+        facts["start_share"] = start_share
+    (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
+    """Give a model this share of the weights that its training began with."""
+    weights = model.state_dict()
+    numbers = {name: weight for name, weight in begun.items() if weight.is_floating_point()}
+    mixed = {name: torch.lerp(weights[name], weight, share) for name, weight in numbers.items()}
+    model.load_state_dict(weights | mixed)
+
+
+def train_n_grams(
+    n_grams: NGramLogits, config: NGramTrainingConfig, data: TrainingData, unlabelled: Sequence[Ids], run_dir: Path
+) -> None:
+    """Train n-grams as if there were no encoder, and where there are texts without labels once more, on theirs too."""
+    # Pieces of reviews teach an encoder what a sentence is worth; of words they say nothing new.
+    whole = [pool for pool in data.pools if pool.shortest_crop is None]
+
+    def fit(pools: list[Pool], name: str) -> None:
+        reviews = [cast(ReviewExample, review) for pool in pools for review in pool.examples]
+        n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
+        stage = _review_stage(config.training, TrainingData(pools, data.validation))
+        optimize(NGramClassifier(n_grams), stage, run_dir / name)
+        n_grams.fold()
+
+    fit(whole, "labelled")
+    if unlabelled:
+        fit([*whole, Pool(sure_labels(n_grams, unlabelled, config.least_margin))], "self-labelled")
+
+
+@torch.inference_mode()
+def sure_labels(n_grams: NGramLogits, texts: Sequence[Ids], least_margin: float) -> list[ReviewExample]:
+    """The texts with the labels that n-grams give them, where the best is so much better than the next."""
+    examples: list[ReviewExample] = []
+    for batch in batches_by_length(np.array([len(text) for text in texts], dtype=np.int64), SELF_LABELLING_TOKENS):
+        ids, lengths = pad([texts[i] for i in batch])
+        (best, second), (labels, _) = (pair.T for pair in n_grams.pooled(ids, lengths).topk(2, dim=-1))
+        sure = (best - second >= least_margin).tolist()
+        chosen = zip(batch, labels.tolist(), sure, strict=True)
+        examples += [ReviewExample(texts[i], label) for i, label, is_sure in chosen if is_sure]
+    return examples
+
+
+def _review_stage(training: TrainingConfig, data: TrainingData) -> Stage:
+    return Stage(training, data, partial(collate_reviews, token_dropout=training.token_dropout), collate_reviews)
+
+
+def _stage(config: Config, data: TrainingData) -> Stage:
+    collate = collate_texts if isinstance(config.model, LanguageModelConfig) else collate_translations
+    return Stage(config.training, data, collate, collate)
+
+
+def _pretraining_stage(
+    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
+) -> Stage:
+    data = prepare_pretraining(config, pretraining, data_dir, tokenizer)
+    masking = partial(collate_masked, masked=pretraining.masked)
+    fixed = partial(masking, generator=torch.Generator().manual_seed(pretraining.training.seed))
+    return Stage(pretraining.training, data, masking, fixed)
+
+
+def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
+    """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place, or
+    without being told of it again.
+
+    Raises:
+        CheckpointError: `start` is no checkpoint that training has left.
+    """
+    kept = run_dir / START
+    is_resumed = any(last_checkpoint(stage).is_file() for stage in (run_dir, run_dir / PRETRAINING))
+    if is_resumed and kept.is_dir():
+        return kept
+    shutil.rmtree(kept, ignore_errors=True)
+    if start is not None:
+        copy_trained(start, kept)
+    return start
+
+
+def _earlier(start: Path) -> dict[str, Any]:
+    """What has been noted of the runs before this one."""
+    facts = load_training(start)
+    facts.pop("start_share", None)
+    facts.setdefault("licences", load_config(start / CONFIG).licences())
+    return facts
+
+
+def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
+    """What the model card tells of a run, and of those before it."""
+    run_dirs = [run_dir]
+    if config.pretraining is not None:
+        run_dirs.append(run_dir / PRETRAINING)
+    run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
+    runs = [torch.load(last_checkpoint(run), map_location="cpu", weights_only=False) for run in run_dirs]
+    return {
+        "runs": earlier.get("runs", 0) + 1,
+        "steps": earlier.get("steps", 0) + sum(run["global_step"] for run in runs),
+        "tokens": earlier.get("tokens", 0) + sum(run["tokens"] for run in runs),
+        "hours": round(earlier.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
+        "averaged_checkpoints": config.training.average_checkpoints,
+        "threads": torch.get_num_threads(),
+        "precision": usable_precision(config.training.precision),
+        "licences": earlier.get("licences", {}) | config.licences(),
+    }

@@ -1,0 +1,1 @@
+"""Continuous batching: who waits and who runs, in which process, and the searches that share its steps."""

@@ -1,0 +1,1 @@
+"""What HTTP asks of the service: routes, middleware, schemas, errors as answers."""

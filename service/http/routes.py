@@ -1,0 +1,166 @@
+"""The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
+
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+
+from service.errors import BadRequest, NotAcceptable, NotReady, TooLarge, UnsupportedMediaType
+from service.http.access import Guards, access
+from service.http.problems import documented
+from service.http.schemas import (
+    ClassificationUsage,
+    ClassifyRequest,
+    ClassifyResponse,
+    EmbedRequest,
+    EmbedResponse,
+    EmbedUsage,
+    ModelCard,
+    ModelsResponse,
+    Status,
+    TranslateRequest,
+    TranslateResponse,
+    TranslationUsage,
+)
+from service.metrics import Metrics
+from service.registry import Models
+from service.settings import Settings
+
+CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
+NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
+"""Or of what is part of it."""
+
+
+def model_routes(models: Models, settings: Settings) -> APIRouter:
+    """The routes that run models or tell about them; behind keys and rates where these are configured."""
+    guards = access(settings)
+    router = APIRouter(route_class=guarded_route(guards), dependencies=guards.described)
+    of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
+
+    @router.post("/translate", responses=of_work, response_model_exclude_none=True)
+    async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
+        """Translate texts: each is split into sentences, translated and joined with its own white space."""
+        timeout_s = _within_limits(request, settings)
+        translator, direction = models.translator(request.model, request.source, request.target)
+        translations = await translator.translate(request, direction, timeout_s, http.state.timing)
+        usage = TranslationUsage(
+            source_tokens=sum(translation.source_tokens for translation in translations),
+            target_tokens=sum(translation.target_tokens for translation in translations),
+        )
+        return TranslateResponse(
+            model=translator.manifest.name,
+            source=direction.source,
+            target=direction.target,
+            translations=translations,
+            usage=usage,
+        )
+
+    @router.post("/classify", responses=of_work, response_model_exclude_none=True)
+    async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
+        """Label texts: a text longer than the model's window is read in windows, nothing is cut off."""
+        timeout_s = _within_limits(request, settings)
+        classifier = models.classifier(request.model)
+        predictions = await classifier.classify(request, timeout_s, http.state.timing)
+        usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
+        return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
+
+    @router.post("/embed", responses=of_work)
+    async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
+        """Turn texts into vectors: the encoder's states, their mean over a text or one for each token."""
+        timeout_s = _within_limits(request, settings)
+        embedder = models.embedder(request.model, request.source)
+        embeddings, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
+        return EmbedResponse(
+            model=embedder.manifest.name,
+            embeddings=embeddings,
+            dimensions=embedder.width,
+            usage=EmbedUsage(tokens=n_tokens),
+        )
+
+    @router.get("/models", responses=documented(*guards.statuses), response_model_exclude_none=True)
+    async def list_models() -> ModelsResponse:
+        """What serves here."""
+        return ModelsResponse(models=[ModelCard.of(model.manifest, model.provider) for model in models])
+
+    return router
+
+
+def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
+    """The routes for those who run the service."""
+    router = APIRouter()
+
+    @router.get("/health/live")
+    async def live() -> Status:
+        """The process answers."""
+        return Status(status="live")
+
+    @router.get("/health/ready", responses=documented(503))
+    async def ready() -> Status:
+        """Every model's last forward pass succeeded and is recent, and requests are taken."""
+        reason = models.unready_reason()
+        if reason is not None:
+            raise NotReady(reason)
+        return Status(status="ready")
+
+    @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def scrape() -> Response:
+        """Prometheus metrics."""
+        return Response(metrics.render(), media_type=metrics.MEDIA_TYPE)
+
+    return router
+
+
+def guarded_route(guards: Guards) -> type[APIRoute]:
+    """Routes that check who asks before they read a body; that must be JSON in UTF-8, and its content type say so."""
+
+    class GuardedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_guarded(request: Request) -> Response:
+                for check in guards.checks:
+                    await check(request)
+                if request.method == "POST":
+                    await _check_json(request)
+                return await handle(request)
+
+            return handle_guarded
+
+    return GuardedRoute
+
+
+async def _check_json(request: Request) -> None:
+    content_type = request.headers.get("content-type", "none")
+    if not _is_json_in_utf8(content_type):
+        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
+    encoding = request.headers.get("content-encoding", "")
+    if encoding.lower() not in ("", "identity"):
+        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
+    try:
+        text = (await request.body()).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    if "\0" in text:  # which JSON never has, and UTF-16, which the parser would recognize, in every ASCII character
+        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
+
+
+def _is_json_in_utf8(content_type: str) -> bool:
+    media_type, _, parameters = content_type.partition(";")
+    charset = CHARSET.search(parameters)
+    is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
+    return media_type.strip().lower() == "application/json" and is_utf8
+
+
+def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:
+    """The request's timeout, once its sizes are found acceptable."""
+    longest = max(len(text) for text in request.text)
+    if longest > settings.max_text_characters:
+        raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")
+    if len(request.text) > settings.max_texts:
+        raise NotAcceptable(f"there are {len(request.text)} texts, the limit is {settings.max_texts}")
+    timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
+    if timeout_s > settings.max_timeout_s:
+        raise NotAcceptable(f"timeout_s is {timeout_s:g}, the limit is {settings.max_timeout_s:g}")
+    return timeout_s

@@ -1,0 +1,94 @@
+"""The server's life: load every artifact, prove each with a forward pass, serve until told to stop."""
+
+import asyncio
+import logging
+import math
+import socket
+import sys
+import time
+from types import FrameType
+
+import uvicorn
+from pydantic import ValidationError
+
+from service.errors import StartRefused
+from service.http.app import create_app
+from service.loading import load_models
+from service.metrics import Metrics
+from service.registry import Models
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+KEEP_ALIVE_S = 75
+"""How long an idle connection stays open: longer than clients and proxies keep one (a minute is usual), since who sends
+a request into a connection that is just being closed gets an error and no answer."""
+
+LOOK_S = 0.05
+"""How often it is looked whether all is answered, so that the process may end."""
+
+
+def main() -> None:
+    """Exits with one sentence where the service cannot start as configured."""
+    try:
+        settings = Settings()
+        logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        metrics = Metrics()
+        models = load_models(settings, metrics)
+    except ValidationError as error:
+        wrong = [f"ATTEND_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors()]
+        sys.exit(f"attend cannot start: {'; '.join(wrong)}")
+    except StartRefused as error:
+        sys.exit(f"attend cannot start: {error}")
+    config = uvicorn.Config(
+        create_app(settings, models, metrics),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        proxy_headers=settings.trusted_proxies is not None,
+        forwarded_allow_ips=settings.trusted_proxies,
+    )
+    Server(config, models, settings.drain_timeout_s).run()
+
+
+class Server(uvicorn.Server):
+    """Drains the models as soon as a signal asks to stop, and listens while answers still go out, so that readiness and
+    who comes now are told of it.
+
+    Args:
+        drain_timeout_s: then what is in an engine is failed, and a second later what is in none is cancelled.
+    """
+
+    def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:
+        super().__init__(config)
+        self._models = models
+        self._drain_timeout_s = drain_timeout_s
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._models.drain()
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        answering = asyncio.create_task(self._answer_the_rest())
+        try:
+            await self._listen_while_answering()
+            await super().shutdown(sockets)
+        finally:
+            answering.cancel()
+
+    async def _listen_while_answering(self) -> None:
+        """What is left of the drain is for clients that are slow to read their answers."""
+        accepted = set(self.server_state.tasks)
+        logger.info("draining: %d requests are still to be answered", len(accepted))
+        ends_at = time.monotonic() + self._drain_timeout_s
+        while not all(task.done() for task in accepted) and not self.force_exit and time.monotonic() < ends_at:
+            await self.on_tick(0)  # which keeps the time that answers are dated with
+            await asyncio.sleep(LOOK_S)
+        self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
+
+    async def _answer_the_rest(self) -> None:
+        await asyncio.sleep(self._drain_timeout_s)
+        await asyncio.to_thread(self._models.stop, 0)

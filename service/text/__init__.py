@@ -1,0 +1,1 @@
+"""Texts as sentences and tokens, and back."""

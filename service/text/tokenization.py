@@ -1,0 +1,119 @@
+"""Text to token ids and back."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+
+import tokenizers
+
+from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
+from service.text.sentences import Span, halves
+from service.text.tokens import Token, located, piece_of
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
+"""Of their own: who stops an engine or replaces a worker must not wait for texts."""
+
+WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
+"""What models may write of texts that were read in the wrong encoding before they were trained on them."""
+
+OTHER_SPACE = re.compile(r"[^\S ]")
+"""White space but the usual, such as the one that keeps two words on a line: models read a space."""
+
+SHORT = 500
+"""Characters that take as long to split and tokenize as handing them to a thread and back takes: 65 us."""
+
+
+class Tokenizer:
+    """One artifact's tokenizer; may be used from many threads at once."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
+        # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
+        self._tokenizer.encode_special_tokens = True
+        added = self._tokenizer.get_added_tokens_decoder()
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
+        """UTF-8 of each token, or the name of a special one."""
+        self.count_tokens = lru_cache(maxsize=10_000)(self._count_tokens)
+        """How many a word is."""
+
+    def encode(self, texts: list[str]) -> list[list[int]]:
+        """Token ids of each text, with the end of sequence where the model wants it."""
+        texts = [OTHER_SPACE.sub(" ", text) for text in texts]
+        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+    def _count_tokens(self, word: str) -> int:
+        return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
+
+    def encode_spans(self, text: str, spans: list[Span], limit: int) -> list[tuple[Span, list[int]]]:
+        """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
+
+        Raises:
+            NotAcceptable: a single character is more than that.
+        """
+        pieces = []
+        for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans]), strict=True):
+            if len(token_ids) <= limit:
+                pieces.append((span, token_ids))
+            elif (parts := halves(text, span)) is not None:
+                pieces += self.encode_spans(text, list(parts), limit)
+            else:
+                raise NotAcceptable(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
+        return pieces
+
+    def decode(self, token_ids: list[list[int]]) -> list[str]:
+        """Text of each sequence, without special tokens."""
+        texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+        return [text.translate(WINDOWS_1252) for text in texts]
+
+    def located(self, token_ids: list[int]) -> list[Token]:
+        """Each token with the characters that it covers of the text that it comes from, or that it is decoded to."""
+        return located([self.pieces[token_id] for token_id in token_ids])[1]
+
+
+def refuse_white_space(texts: list[str], verb: str) -> None:
+    """For those that make nothing of it.
+
+    Raises:
+        NotAcceptable: a text is nothing else.
+    """
+    for i, text in enumerate(texts):
+        if text.isspace():
+            which = "the text is" if len(texts) == 1 else f"text {i} of {len(texts)} is"
+            raise NotAcceptable(f"{which} white space only, there is nothing to {verb}")
+
+
+async def beside_each(
+    items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
+) -> list[Result]:
+    """Work on items of so many characters, outside the event loop where they are many: the library releases Python's
+    lock. When nobody waits for it any more, the rest is left.
+
+    Raises:
+        DeadlinePassed: it took longer than `timeout_s`.
+    """
+    if n_characters <= SHORT:
+        return [work(item) for item in items]
+    given_up = threading.Event()
+
+    def work_on_all() -> list[Result]:
+        return [work(item) for item in items if not given_up.is_set()]
+
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, work_on_all)
+    except TimeoutError:
+        raise DeadlinePassed("the deadline passed while texts were tokenized or put together") from None
+    finally:
+        given_up.set()

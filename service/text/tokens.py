@@ -1,0 +1,102 @@
+"""Tokens as parts of a text: which characters each of them covers.
+
+A token of a byte-level tokenizer is a piece of UTF-8, and may end in the middle of a character. The pieces of a text,
+one after the other, are a space and the text. Offsets count characters (Unicode code points).
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from service.markup.edits import Edits
+from service.text.sentences import Span
+
+SPACE = "▁"
+"""How a space at the start of a token is written where tokens are shown."""
+
+
+class Token(NamedTuple):
+    """A token and text[start:end], which it covers without the space before it.
+
+    A token that is part of a character covers the whole of it; one that is nothing in the text covers text[n:n].
+    """
+
+    token: str
+    start: int
+    end: int
+
+    def moved(self, offset: int) -> "Token":
+        """The same in a text that has so many more characters before it."""
+        return self._replace(start=self.start + offset, end=self.end + offset)
+
+    def before(self, edits: Edits) -> "Token":
+        """The same in the text as it was before it was edited."""
+        span = edits.before(Span(self.start, self.end))
+        return self._replace(start=span.start, end=span.end)
+
+
+def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
+    """The text that pieces are together, and each of them in it.
+
+    Args:
+        pieces: UTF-8 of each token; the name of a special token, which is nothing in the text.
+    """
+    text, ends = _characters(b"".join(piece for piece in pieces if isinstance(piece, bytes)))
+    character_at = [i for i, (start, end) in enumerate(pairwise([0, *ends])) for _ in range(start, end)]
+    spaces = 1 if text.startswith(" ") else 0
+    tokens = []
+    sizes = (len(piece) if isinstance(piece, bytes) else 0 for piece in pieces)
+    for piece, (first, after) in zip(pieces, pairwise(accumulate(sizes, initial=0)), strict=True):
+        if isinstance(piece, str) or first == after:
+            start = end = character_at[first] if first < len(character_at) else len(text)
+        else:
+            start, end = character_at[first], character_at[after - 1] + 1
+            covered = text[start:end]
+            start += len(covered) - len(covered.lstrip()) if not covered.isspace() else 0
+        tokens.append(Token(_shown(piece), max(0, start - spaces), max(0, end - spaces)))
+    return text[spaces:], tokens
+
+
+def _characters(data: bytes) -> tuple[str, list[int]]:
+    """The text of UTF-8, with a replacement for each part that is none, and where in the bytes its characters end."""
+    text, ends, position = "", [0], 0
+    while position < len(data):
+        try:
+            good, bad = data[position:].decode(), 0
+        except UnicodeDecodeError as error:
+            good, bad = data[position : position + error.start].decode(), error.end - error.start
+        sizes = [len(character.encode()) for character in good]
+        if bad:
+            good += "\N{REPLACEMENT CHARACTER}"
+            sizes.append(bad)
+        text += good
+        ends += list(accumulate(sizes, initial=ends[-1]))[1:]
+        position = ends[-1]
+    return text, ends[1:]
+
+
+def _shown(piece: bytes | str) -> str:
+    if isinstance(piece, str):
+        return piece
+    space = SPACE if piece.startswith(b" ") else ""
+    rest = piece.removeprefix(b" ")
+    try:
+        return space + rest.decode()
+    except UnicodeDecodeError:
+        return space + "".join(f"<0x{byte:02X}>" for byte in rest)
+
+
+def _byte_of() -> dict[str, int]:
+    """Byte-level BPE writes bytes as characters that can be seen: those that can be, and others for the rest
+    (Radford et al. 2019; the order is that of GPT-2's published encoder)."""
+    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(0x100) if byte not in visible]
+    return {chr(byte): byte for byte in visible} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+BYTE_OF = _byte_of()
+
+
+def piece_of(token: str) -> bytes:
+    """UTF-8 of a token as the vocabulary writes it."""
+    return bytes(BYTE_OF[character] for character in token)
