@@ -199,6 +199,9 @@ class DataConfig(Strict):
     aligned: DataSource | None = None
     """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
     they are the captions of `model.alignment.heads`."""
+    pivot: tuple[DataSource, ...] = ()
+    """What a new vocabulary's pieces are translated by into those of the checkpoint that training starts with
+    (model/training/translated_embeddings.py): pairs of that checkpoint's languages, source and target as there."""
     max_tokens: PositiveInt
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
 

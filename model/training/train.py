@@ -51,6 +51,7 @@ from model.training.calibration import calibrate
 from model.training.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.training.precision import usable_precision
 from model.training.stage import Stage, last_checkpoint, optimize
+from model.training.translated_embeddings import begin_with_translations
 
 START, PRETRAINING = "start", "pretraining"
 SELF_LABELLING_TOKENS = 65_536
@@ -95,6 +96,9 @@ def train(
     model = build_model(config)
     if start is not None:
         start_with(model, start, tokenizer)
+        if new_vocabulary and config.data.pivot:
+            n = begin_with_translations(model, config, tokenizer, start, data_dir)
+            print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
     if isinstance(model, TransformerClassifier):
         n_grams, model.n_grams = model.n_grams, None
         texts: list[Ids] = []  # read before hours of training, in case they are missing
