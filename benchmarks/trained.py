@@ -41,9 +41,7 @@ def train_and_evaluate(
         RuntimeError: a command failed; it names the file with what that printed.
     """
     run, checkpoint = directory / "run", directory / "checkpoint"
-    if _write_config(config, directory) and tokenizer is not None:
-        run.mkdir()
-        shutil.copyfile(tokenizer, run / TOKENIZER)
+    _begin(config, directory, tokenizer)
     where = ["--data", str(data)] if data is not None else []
     if not (checkpoint / TRAINING).is_file():
         console.print(f"training: {config.name}")
@@ -54,16 +52,18 @@ def train_and_evaluate(
     return checkpoint
 
 
-def _write_config(config: Config, directory: Path) -> bool:
-    """Whether the configuration is another than that of the run before, of which nothing is left then."""
+def _begin(config: Config, directory: Path, tokenizer: Path | None) -> None:
+    """Where the configuration is another than that of the run before, leave nothing of that."""
     path = directory / "config.yaml"
     content = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
     if path.is_file() and path.read_text() == content:
-        return False
+        return
     for part in ("run", "checkpoint"):
         shutil.rmtree(directory / part, ignore_errors=True)
-    path.write_text(content)
-    return True
+    if tokenizer is not None:
+        (directory / "run").mkdir()
+        shutil.copyfile(tokenizer, directory / "run" / TOKENIZER)
+    path.write_text(content)  # last: who is killed before it begins again
 
 
 def _run(arguments: list[str], log: Path) -> None:

@@ -55,8 +55,8 @@ def train(
 
     With --start it goes on with a model that was trained before, on whatever the configuration names: more of the
     same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
-    checkpoint has begin with its embeddings. With --start-share the final weights are a mixture of those before and
-    after, which is often better than both.
+    checkpoint has begin with its embeddings, others, where `data.pivot` is given, with those of their translations.
+    With --start-share the final weights are a mixture of those before and after, which is often better than both.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 

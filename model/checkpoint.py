@@ -36,7 +36,8 @@ from model.tokenizer import load_tokenizer
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
 
-OF_TOKENS = ("embedding.tokens.weight", "is_target_token")
+EMBEDDING = "embedding.tokens.weight"
+OF_TOKENS = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
 
 CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
@@ -108,16 +109,15 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
 
 
-def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
+def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
     A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
     al. 2016; Kocmi and Bojar 2018).
 
     Raises:
-        CheckpointError: `start` is no checkpoint, or its model has other dimensions.
+        CheckpointError: its model has other dimensions.
     """
-    checkpoint = load_checkpoint(start)
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
     into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
     try:
@@ -127,7 +127,7 @@ def start_with(model: Model, start: Path, tokenizer: Tokenizer) -> None:
                 weights[name] = rows
         model.load_state_dict(weights)
     except (KeyError, RuntimeError) as error:
-        raise CheckpointError(f"{start} does not hold the weights of this model: {error}") from error
+        raise CheckpointError(f"{checkpoint.config.name} does not hold the weights of this model: {error}") from error
 
 
 def load_training(directory: Path) -> dict[str, Any]:

@@ -172,7 +172,7 @@ class DataSource(Strict):
     swap: bool = False
     """The file's second column is the source, the first the target."""
     prefix: str = ""
-    """Put before each source, as `<de> `: what language a translator of several is to write (Johnson et al. 2017)."""
+    """Put before each source, as `DE `: what language a translator of several is to write (Johnson et al. 2017)."""
     rewrite: Rewrite | None = None
     """Train on the rows that this applies to, as it rewrites them (model/augmentation/rewriting.py)."""
     merge_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -204,6 +204,13 @@ class DataConfig(Strict):
     (model/training/translated_embeddings.py): pairs of that checkpoint's languages, source and target as there."""
     max_tokens: PositiveInt
     """Longer translation pairs are left out of training; longer reviews are cut to their first and last tokens."""
+
+    @model_validator(mode="after")
+    def _pivots_are_read_as_they_are(self) -> Self:
+        for source in self.pivot:
+            if source.rewrite is not None or source.merge_dropout or source.prefix or source.sample is not None:
+                raise ValueError(f"pivot: {source.file} is read whole and as it is")
+        return self
 
     @model_validator(mode="after")
     def _aligned_pairs_are_for_nothing_else(self) -> Self:
@@ -304,8 +311,10 @@ class Config(Strict):
         return self
 
     @model_validator(mode="after")
-    def _translators_alone_have_prefixes_and_drop_merges(self) -> Self:
+    def _translators_alone_have_pivots_and_prefixes_and_drop_merges(self) -> Self:
         if not isinstance(self.model, TransformerConfig | RecurrentConfig):
+            if self.data.pivot:
+                raise ValueError(f"data.pivot is of translators, and the model's task is {self.model.task}")
             sources = [*self.data.train, *self.data.validation, *self.data.test]
             sources += self.pretraining.train if self.pretraining else ()
             sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
@@ -315,8 +324,8 @@ class Config(Strict):
         return self
 
     def licences(self) -> dict[str, str]:
-        """Of each corpus that is trained on, by its file."""
-        sources = list(self.data.train)
+        """Of each corpus that is trained on, or that a pivot is, by its file."""
+        sources = [*self.data.train, *self.data.pivot]
         sources += self.pretraining.train if self.pretraining else ()
         sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
         return {source.file: source.licence for source in sources}

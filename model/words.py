@@ -3,6 +3,7 @@
 Legend: T tokens, W words.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,10 @@ Span = tuple[int, int]
 
 JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
 """Kanji and kana, in a class of characters."""
+KANJI = "一-龠々"
+"""Those of today's Japanese, in a class of characters."""
+KATAKANA = re.compile(r"[ァ-ヴー]{2,}")
+"""A word in katakana."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"

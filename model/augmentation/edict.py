@@ -29,7 +29,6 @@ UNUSUAL = re.compile(r"\((?:arch|Buddh|dated|derog|i[kK]|io|obs|obsc|o[kK]|poet|
 """Labels of what is old, misspelt, known to few or better left unsaid."""
 USUALLY_KANA, COMMON = "(uk)", "(P)"
 LABELS = re.compile(r"(?<=/)(?:\([^)]*\) ?)+")
-KATAKANA = re.compile(r"[ァ-ヴー]{2,}")
 ASIDE = re.compile(r"\([^)]*\)|\{[^}]*\}|\[[^]]*\]")
 GLOSS = re.compile(r"[A-Za-z][A-Za-z ,.!?'-]*")
 ENGLISH_WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from model.augmentation.edict import COMMON, KATAKANA, UNUSUAL, as_written, entries
+from model.augmentation.edict import COMMON, UNUSUAL, as_written, entries
 from model.augmentation.other_words import (
     DETERMINERS,
     PRONOUNS,
@@ -24,9 +24,10 @@ from model.augmentation.other_words import (
     with_other_words,
 )
 from model.data import Row
+from model.words import KANJI, KATAKANA
 
 KANA_OF_VERB = {
-    "v1": "るたてなまよらせさずれ",
+    "v1": "るたてなまよらさずれ",
     "v5b": "ばびぶべぼん",
     "v5g": "がぎぐげごい",
     "v5k": "かきくけこい",
@@ -61,9 +62,12 @@ OBJECT_ALONE = re.compile(rf" (?:(?:{DETERMINERS}) [a-z]+|{PRONOUNS})\s*(?:[.,;:
 """What follows a transitive verb that has an object and no more: another may want a clause or a preposition there."""
 COMPLEMENT = re.compile(r" (?:to|that|of|at|for|than|about|with|as|in|from|on|if|when)\b")
 """What some adjectives want, and others cannot have."""
+EXISTENCE = re.compile(r"[はがも](?:いま|い[たるなて]|あり|あ[るっ])")
+"""A verb for what lives or one for what does not."""
+COUNTER = re.compile(r"[\d一二三四五六七八九十何数](?:人|名|匹|頭|羽|冊|台|枚|本|杯|着|足|軒|隻|通)")
+"""A word for how many there are, which depends on what they are."""
 LONGEST = 6
 """Letters of a stem."""
-KANJI = "一-龠々"
 BEHIND_OTHERS = rf"(?<![{KANJI}ァ-ヴー・])"
 BEHIND_PARTICLE = r"(?:^|(?<=[はがをにでともの、。「]))"
 """What a word begins behind, so that it is not part of another; one in hiragana is seen behind a particle alone."""
@@ -184,10 +188,12 @@ def exchanged(place: Place[str], other: Entry[str]) -> Row | None:
 
 
 def _stands_alone(place: Place[str], tags: Sequence[str]) -> bool:
-    """Whether nothing in the English sentence asks for this very word."""
+    """Whether nothing in the sentence and its translation asks for this very word."""
     part, after = place.entry.category[0], place.english.string[place.english.end() :]
     if part == "NOUN":
-        return _is_noun(place.english, tags)
+        beside = place.foreign.string
+        agrees = EXISTENCE.match(beside, place.foreign.end()) is not None or COUNTER.search(beside) is not None
+        return not agrees and _is_noun(place.english, tags)
     if part == "ADJ":
         return COMPLEMENT.match(after) is None
     return not place.entry.takes_object or OBJECT_ALONE.match(after) is not None

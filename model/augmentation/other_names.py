@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.augmentation.edict import KATAKANA, Entry, entries
+from model.augmentation.edict import Entry, entries
 from model.data import Row, read_tsv
+from model.words import KATAKANA
 
 VARIANTS = 2
 """Rows that are made of one."""

@@ -139,6 +139,10 @@ def _data(config: Config, training: dict[str, Any]) -> str:
     rows = [
         f"| {source.file}{_changes(source)} | {_share(source)} | {source.licence} |" for source in config.data.train
     ]
+    rows += [
+        f"| {source.file}, for the first embeddings of new pieces alone | all | {source.licence} |"
+        for source in config.data.pivot
+    ]
     if config.pretraining is not None:
         rows += [
             f"| {source.file}, without labels, before that | all | {source.licence} |"

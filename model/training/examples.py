@@ -47,7 +47,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
         DataError: a corpus is missing, empty or malformed, or has an unknown label.
     """
     random = np.random.default_rng(config.training.seed)
-    tested = _tested(config, data_dir)
+    tested = tested_rights(config, data_dir)
     train_rows: list[list[Row]] = []
     held_out: dict[str, set[int]] = {}
     validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
@@ -85,7 +85,7 @@ def prepare_pretraining(
     size = config.data.max_tokens
     windows = [
         ReviewExample(ids[start : start + size], label=0)
-        for ids in _encode(tokenizer, _untested_texts(config, pretraining.train, data_dir))
+        for ids in encode(tokenizer, _untested_texts(config, pretraining.train, data_dir))
         for start in range(0, len(ids), size)
     ]
     n_held_out = len(windows) // 100
@@ -101,7 +101,7 @@ def prepare_unlabelled(
         DataError: a corpus is missing, empty or malformed.
     """
     texts = _untested_texts(config, sources, data_dir)
-    return [_head_and_tail(ids, config.data.max_tokens) for ids in _encode(tokenizer, texts)]
+    return [_head_and_tail(ids, config.data.max_tokens) for ids in encode(tokenizer, texts)]
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
@@ -116,17 +116,17 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
         unknown = {row.left for row in rows} - labels.keys()
         if unknown:
             raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
-        texts = _encode(tokenizer, [row.right for row in rows])
+        texts = encode(tokenizer, [row.right for row in rows])
         return [
             ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
         ]
     if isinstance(config.model, LanguageModelConfig):
         return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
-    sources, targets = (_encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
+    sources, targets = (encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
     if not merge_dropout:
         return [pair for pair in pairs if len(pair) <= limit]
-    in_pieces = _encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
+    in_pieces = encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
     return [
         TranslationExample(source, pair.target) if len(source) <= limit else pair
         for pair, source in zip(pairs, in_pieces, strict=True)
@@ -136,7 +136,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
 
 def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:
     """Each text and its </s>, cut into consecutive windows of at most `size` tokens."""
-    for text in _encode(tokenizer, texts):
+    for text in encode(tokenizer, texts):
         ids = np.append(text, np.int32(EOS_ID))
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
@@ -160,16 +160,18 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
 
 
 def _untested_texts(config: Config, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
-    tested = _tested(config, data_dir)
+    tested = tested_rights(config, data_dir)
     return [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
 
 
-def _tested(config: Config, data_dir: Path | None) -> set[str]:
-    """What is tested on is never trained on: the official IMDB splits share 123 reviews."""
+def tested_rights(config: Config, data_dir: Path | None) -> set[str]:
+    """The targets, or reviews, of the test sets: what is tested on is never trained on, and the official IMDB splits
+    share 123 reviews."""
     return {row.right for source in config.data.test for row in load_rows(source, data_dir)}
 
 
-def _encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
+def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
+    """The tokens of each text, with what the tokenizer puts behind them."""
     for start in range(0, len(texts), ENCODE_BATCH):
         for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):
             yield np.array(encoding.ids, dtype=np.int32)

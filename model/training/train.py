@@ -30,6 +30,7 @@ from model.checkpoint import (
     TRAINING,
     build_model,
     copy_trained,
+    load_checkpoint,
     load_training,
     save_checkpoint,
     start_with,
@@ -51,7 +52,7 @@ from model.training.calibration import calibrate
 from model.training.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
 from model.training.precision import usable_precision
 from model.training.stage import Stage, last_checkpoint, optimize
-from model.training.translated_embeddings import begin_with_translations
+from model.training.translated_embeddings import begin_with_translations, pivot_column
 
 START, PRETRAINING = "start", "pretraining"
 SELF_LABELLING_TOKENS = 65_536
@@ -70,34 +71,41 @@ def train(
 
     Args:
         start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
-        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
+        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it. Pieces that `start`
+            lacks begin with the embeddings of their translations, if `config.data.pivot` tells these.
         start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
             the new texts do not tell is not forgotten (Wortsman et al. 2022).
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
-        ConfigError: `start_share` is of nothing, or the model is a classifier.
+        ConfigError: `start_share` is of nothing, or the model is a classifier; there is a pivot, and `start` does not
+            share one language with the model.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
-    start = _as_it_was(start, run_dir)
+    tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
+    begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
+    if begun_with is not None and is_resumed:
+        new_vocabulary = load_tokenizer(tokenizer_path).get_vocab() != begun_with.tokenizer.get_vocab()
+    has_pivot = new_vocabulary and bool(config.data.pivot)
+    if begun_with is not None and has_pivot:
+        pivot_column(config, begun_with.config)
     if start_share and (start is None or new_vocabulary):
         raise ConfigError("--start-share is of the weights and the vocabulary of --start")
     if start_share and isinstance(config.model, ClassifierConfig):
         raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
-    tokenizer_path = run_dir / TOKENIZER
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
     data, tokenizer = prepare(config, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
     model = build_model(config)
-    if start is not None:
-        start_with(model, start, tokenizer)
-        if new_vocabulary and config.data.pivot:
-            n = begin_with_translations(model, config, tokenizer, start, data_dir)
+    if begun_with is not None:
+        start_with(model, begun_with, tokenizer)
+        if has_pivot and not is_resumed:
+            n = begin_with_translations(model, config, tokenizer, begun_with, data_dir)
             print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
     if isinstance(model, TransformerClassifier):
         n_grams, model.n_grams = model.n_grams, None
@@ -122,8 +130,8 @@ def train(
             model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
     facts = earlier | _facts(config, run_dir, earlier)
-    if start is not None and (origin := load_config(start / CONFIG).name) != config.name:
-        facts |= {"began_with": origin, "new_vocabulary": new_vocabulary}
+    if begun_with is not None and begun_with.config.name != config.name:
+        facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
         facts["start_share"] = start_share
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")

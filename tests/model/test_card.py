@@ -60,6 +60,13 @@ def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
     assert card.count("in an earlier run") == 1
 
 
+def test_the_card_names_the_licence_of_a_pivot() -> None:
+    config = configured(TRANSLATOR, data={"pivot": [{"file": "pivot.tsv", "licence": "share alike"}]})
+    card = model_card(config, TRAINING | {"licences": config.licences()}, [TRANSLATED], 1000)
+    assert "| pivot.tsv, for the first embeddings of new pieces alone | all | share alike |" in card
+    assert "in an earlier run" not in card
+
+
 def test_the_card_says_what_was_made_of_a_corpus() -> None:
     ours = {"file": "ours.tsv", "licence": "ours"}
     sources = [

@@ -46,6 +46,12 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),
         ("licence: ", "prefix: 'FR '\n      licence: ", r"prefix .* the model's task is classification"),
+        (
+            "  train:",
+            "  pivot: [{file: p.tsv, licence: ours}]\n  train:",
+            r"pivot .* the model's task is classification",
+        ),
+        ("  train:", "  pivot: [{file: p.tsv, licence: ours, sample: 5}]\n  train:", r"pivot: p\.tsv is read whole"),
         ("licence: ", "prefix: a\n      rewrite: joined\n      licence: ", r"rewrite joined would change the prefix"),
         (
             "licence: ",

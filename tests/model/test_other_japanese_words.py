@@ -26,7 +26,7 @@ def made(folder: Path, english: str, japanese: str, *words: str) -> set[Row]:
 @pytest.mark.parametrize(
     ("pair", "words", "new"),
     [
-        (("Here is a glove.", "手袋がある。"), (GLOVE, SPOON), ("Here is a spoon.", "匙がある。")),
+        (("Here is a glove.", "手袋です。"), (GLOVE, SPOON), ("Here is a spoon.", "匙です。")),
         (("The gloves!", "手袋！"), (GLOVE, TABLE), ("The tables!", "テーブル！")),
         (("My spoon.", "私の匙"), (SPOON, APPLE), ("My apple.", "私のりんご")),
         (("A spoon.", "匙だ。"), (SPOON, APPLE), ("An apple.", "りんごだ。")),
@@ -67,6 +67,9 @@ def test_a_word_takes_the_place_of_another_with_its_endings(
         (("He ate with him.", "彼と食べた。"), (EAT, FORGET)),  # without an object
         (("I ate the cake in bed.", "寝床で食べた。"), (EAT, FORGET)),  # what comes after may not fit the other
         (("I sleep in it.", "そこで寝る。"), (SLEEP, FADE)),
+        (("I eat it.", "それを食べせる。"), (EAT, FORGET)),  # no form of it
+        (("There is a glove.", "手袋がある。"), (GLOVE, SPOON)),  # the other may be somebody, who いる
+        (("He has two gloves.", "手袋を２枚持つ。"), (GLOVE, SPOON)),  # the other may be counted otherwise
         (("I slept.", "寝入った。"), (SLEEP, FADE)),  # another verb
         (("He ate it.", "彼はそれを食べました。"), (EAT, BAKE)),  # whose endings differ
         (("A new house.", "新しい家"), (NEW, "早い [はやい] /(adj-i) fast/(P)/")),  # an adverb too
