@@ -32,6 +32,7 @@ export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 ar
 	$(BIN)/python -m export checkpoints/translate-en-de artifacts/translate-en-de
 	$(BIN)/python -m export checkpoints/translate-de-en artifacts/translate-de-en
 	$(BIN)/python -m export checkpoints/translate-ru-en artifacts/translate-ru-en
+	$(BIN)/python -m export checkpoints/translate-ja-en artifacts/translate-ja-en
 	$(BIN)/python -m export checkpoints/sentiment-imdb artifacts/sentiment-imdb
 
 train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DATA (make train DATA=path).
@@ -40,6 +41,7 @@ train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DAT
 	$(BIN)/python -m model train model/configs/translate-en-de.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
 	$(BIN)/python -m model train model/configs/translate-de-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
 	$(BIN)/python -m model train model/configs/translate-ru-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
+	$(BIN)/python -m model train model/configs/translate-ja-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
 	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
 
 bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).

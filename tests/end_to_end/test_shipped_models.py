@@ -71,6 +71,8 @@ def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[s
         ("Wo ist der Bahnhof?", "de", "en", ["where", "station"]),
         ("Где мой паспорт?", "ru", "en", ["where", "my", "passport"]),
         ("Моя сестра живёт в Москве.", "ru", "en", ["my", "sister", "lives", "moscow"]),
+        ("駅はどこですか。", "ja", "en", ["where", "station"]),
+        ("私の妹は東京に住んでいます。", "ja", "en", ["my", "sister", "lives", "tokyo"]),
     ],
 )
 def test_the_other_directions(server: httpx.Client, text: str, source: str, target: str, words: list[str]) -> None:
@@ -97,6 +99,7 @@ def test_a_title_is_translated_as_the_sentence_that_it_is(server: httpx.Client) 
         (normalize("NFD", "Où est l'école ?"), "Où est l'école ?", "fr", "en"),
         ("Das Kranken\u00adhaus ist alt.", "Das Krankenhaus ist alt.", "de", "en"),
         ("Ста\u0301рый за\u0301мок стоит на горе.", "Старый замок стоит на горе.", "ru", "en"),
+        (normalize("NFD", "子どもたちは公園で遊んでいます。"), "子どもたちは公園で遊んでいます。", "ja", "en"),
     ],
 )
 def test_what_nobody_sees_changes_no_answer(
@@ -112,10 +115,18 @@ def test_what_nobody_sees_changes_no_answer(
     assert predicted[0] == predicted[1]
 
 
-@pytest.mark.parametrize(("source", "target"), [("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en"), ("ru", "en")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en"), ("ru", "en"), ("ja", "en")]
+)
 def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str, target: str) -> None:
     numbers = ["01 23 45 67 89", "192.168.1.1", "22500", "12/05/1990", "2033", "1234567", "A1B2C3", "`npm install`"]
-    words = {"en": "Tom has {}.", "fr": "Tom a {}.", "de": "Tom hat {}.", "ru": "У Тома есть {}."}
+    words = {
+        "en": "Tom has {}.",
+        "fr": "Tom a {}.",
+        "de": "Tom hat {}.",
+        "ru": "У Тома есть {}.",
+        "ja": "トムは{}を持っています。",
+    }
     body = {"text": [words[source].format(number) for number in numbers], "source": source, "target": target}
     found = [one["text"] for one in server.post("/translate", json=body).raise_for_status().json()["translations"]]
     assert [number for number, text in zip(numbers, found, strict=True) if number not in text] == []
@@ -129,6 +140,7 @@ def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str
         ("Das Haus kostet 425.000 Euro.", "de", "en", "425,000"),
         ("La maison coûte 12 345 euros.", "fr", "en", "12,345"),
         ("Дом стоит 425 000 евро.", "ru", "en", "425,000"),
+        ("家は42万5000円です。", "ja", "en", "425,000"),
     ],
 )
 def test_numbers_in_groups_are_written_as_the_target_language_does(
