@@ -130,6 +130,8 @@ class Draft:
         self._leading: list[int] = []
         self._space = 0
         """The piece of the HTML that the text's last space is."""
+        self._around_space: _Node | None = None
+        """The element that this space is in."""
         self._tag: _Node | None = None
         """Whose tag was read last, a mark or an empty element or a start tag behind one: white space belongs to it that
         the text has already."""
@@ -190,7 +192,7 @@ class Draft:
         self._html.append(space)
         if self._text and self._text[-1] != " ":
             self._put(" ")
-            self._space = len(self._html) - 1
+            self._space, self._around_space = len(self._html) - 1, self._innermost()
         elif self._tag is not None and self._tag.is_open:
             self._tag.start_tag += space
         elif self._tag is not None:
@@ -198,7 +200,7 @@ class Draft:
         elif not self._text:
             self._leading.append(len(self._html) - 1)
         elif self._gives_space_away():
-            self._space = len(self._html) - 1
+            self._space, self._around_space = len(self._html) - 1, self._innermost()
 
     def _add_visible(self, text: str, html: str) -> None:
         if self._after_image and self._text and self._text[-1] != " ":
@@ -212,11 +214,13 @@ class Draft:
         self._tag, self._after_image = None, False
 
     def _node(self, piece: Piece) -> _Node:
-        parent = next(reversed(self._open.values()), None)
-        node = _Node(self._length, len(self._html), piece.raw, parent, piece.tag)
+        node = _Node(self._length, len(self._html), piece.raw, self._innermost(), piece.tag)
         self._nodes.append(node)
         self._html.append(piece.raw)
         return node
+
+    def _innermost(self) -> _Node | None:
+        return next(reversed(self._open.values()), None)
 
     def _close(self, node: _Node, end_tag: str) -> None:
         self._html.append(end_tag)
@@ -229,10 +233,10 @@ class Draft:
         if not behind or behind[-1].parent is None:
             return False
         behind[-1].space = self._html[self._space]
-        parent: _Node | None = behind[-1].parent
-        while parent is not None and not parent.is_open:
-            parent.end = self._length - 1
-            parent = parent.parent
+        around = self._around_space
+        while around is not None and not around.is_open:
+            around.end = self._length - 1
+            around = around.parent
         for node in behind:
             node.start = node.end = self._length - 1
         return True

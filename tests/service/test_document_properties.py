@@ -132,6 +132,8 @@ def shown(html: str) -> str:
 
 
 @given(st.lists(INLINE).map("".join))
+@example("<b>x<b>x<img> </b><img></b> x")
+@example("<b>x<b> </b><img></b> x")
 def test_white_space_and_images_keep_their_order(html: str) -> None:
     """But for a space behind an image that stood in a word: the image is between words."""
     assert re.sub("(\ufffc)(?! )", r"\1 ", shown(unchanged(parse(html)))) == re.sub(
