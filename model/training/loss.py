@@ -41,28 +41,33 @@ class _LinearCrossEntropy(torch.autograd.Function):
         # Whole chunks only, because a product of a new shape is compiled first; padding has no gradient.
         padding = -N % CHUNK
         hidden_ = F.pad(hidden.to(dtype), (0, 0, 0, padding))
-        targets_ = F.pad(targets, (0, padding))
-        real = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1)
+        targets_ = F.pad(targets, (0, padding)).unsqueeze(1)
+        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / N  # of a token in the mean
         hidden_grad = torch.empty_like(hidden_)
         weight_grad = torch.zeros_like(weight)
         loss = torch.zeros((), device=hidden.device)
         weight_ = weight.to(dtype)
+        # Smoothing needs the mean logit alone, and has the same gradient whatever the token: no pass over (chunk, V).
+        mean_weight = weight.float().mean(dim=0)
         with torch.autocast(device, enabled=False):
-            for h, t, r, h_grad in zip(
-                *(torch.split(tensor, CHUNK) for tensor in (hidden_, targets_, real, hidden_grad)), strict=True
+            for h, t, share, h_grad in zip(
+                *(torch.split(tensor, CHUNK) for tensor in (hidden_, targets_, shares, hidden_grad)), strict=True
             ):
                 logits = (h @ weight_.T).float()  # (chunk, V)
-                log_sum = logits.logsumexp(dim=-1, keepdim=True)
-                correct = logits.gather(1, t.unsqueeze(1))
-                smoothed = (1 - label_smoothing) * correct + label_smoothing * logits.mean(dim=-1, keepdim=True)
-                loss += ((log_sum - smoothed) * r).sum()
-                grad = logits.sub_(log_sum).exp_().sub_(label_smoothing / V)
-                grad.scatter_add_(1, t.unsqueeze(1), torch.full_like(correct, label_smoothing - 1))
-                grad = (grad * (r / N)).to(dtype)
+                correct = logits.gather(1, t)
+                smoothed = (1 - label_smoothing) * correct + label_smoothing * (h.float() @ mean_weight).unsqueeze(1)
+                highest = logits.amax(dim=-1, keepdim=True)
+                exponentials = logits.sub_(highest).exp_()
+                total = exponentials.sum(dim=-1, keepdim=True)
+                loss += ((highest + total.log() - smoothed) * share).sum()
+                grad = exponentials.mul_(share / total)
+                grad = grad.scatter_add_(1, t, (label_smoothing - 1) * share).to(dtype)
                 torch.mm(grad, weight_, out=h_grad)
                 weight_grad += grad.T @ h
-        ctx.save_for_backward(hidden_grad[:N].to(hidden.dtype), weight_grad)
-        return loss / N
+        weight_grad -= label_smoothing / V * (hidden_.float() * shares).sum(dim=0)
+        hidden_grad = hidden_grad[:N].to(hidden.dtype) - (label_smoothing / N * mean_weight).to(hidden.dtype)
+        ctx.save_for_backward(hidden_grad, weight_grad)
+        return loss
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
