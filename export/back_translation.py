@@ -69,7 +69,8 @@ def back_translate(
         DataError: the artifact does not translate, a corpus is unusable, or no translation is left.
         OSError: a file cannot be read or written.
     """
-    refuse_corpus(out, (*corpora, *without))
+    if out.resolve() in {path.resolve() for path in (*corpora, *without)}:
+        raise DataError(f"{out}: is one of the corpora")
     manifest = read_manifest(artifact)
     if manifest.task != "translation":
         raise DataError(f"{artifact} does not translate")
@@ -90,16 +91,6 @@ def back_translate(
         return len(texts), write_tsv(out, new_rows())
     except NoRowsError:
         raise DataError(f"{out}: of {len(texts):,} texts none has a translation that is kept") from None
-
-
-def refuse_corpus(out: Path, corpora: Iterable[Path]) -> None:
-    """What is written must replace nothing that is read.
-
-    Raises:
-        DataError: `out` is one of the corpora.
-    """
-    if out.resolve() in {path.resolve() for path in corpora}:
-        raise DataError(f"{out}: is one of the corpora")
 
 
 def rows_of(corpora: Iterable[Path], swap: bool) -> Iterator[Row]:

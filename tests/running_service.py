@@ -22,7 +22,7 @@ def running_service(log: Path, environment: Mapping[str, str]) -> Iterator[httpx
         process = subprocess.Popen(
             [sys.executable, "-m", "service"],
             cwd=ROOT,
-            env={**inherited, "ATTEND_PORT": "0", **environment},
+            env=inherited | {"ATTEND_PORT": "0"} | environment,
             stderr=file,
         )
     try:
