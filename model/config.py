@@ -234,6 +234,9 @@ class TrainingConfig(Strict):
     decay_steps: PositiveInt
     weight_decay: float = Field(default=0.01, ge=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    r_drop: float = Field(default=0.0, ge=0)
+    """Over 0, each batch passes twice, under two draws of dropout, and this is the weight of how far both are from each
+    other (R-Drop, Liang et al. 2021)."""
     token_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of input tokens replaced by <unk> while training a classifier."""
     clip_norm: PositiveFloat = 1.0
@@ -241,7 +244,7 @@ class TrainingConfig(Strict):
     """How many of the last checkpoints are averaged into the final weights."""
     checkpoint_every_steps: PositiveInt = 500
     precision: Precision = "bf16-mixed"
-    """`bf16-mixed` is `32-true` on a CPU without bf16 products."""
+    """`bf16-mixed` is `32-true` on a CPU whose products are no faster in bf16."""
     fused_attention: bool = True
     """PyTorch's fused kernel; the plain products are twice as fast on a CPU while sequences are short."""
     seed: int = 1

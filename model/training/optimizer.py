@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from model.config import TrainingConfig
-from model.training.precision import WithoutBf16, has_bf16_products
+from model.training.precision import WithoutBf16, bf16_is_faster
 
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
@@ -39,10 +39,10 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.O
 
 
 class Muon(torch.optim.Muon):
-    """PyTorch's, which makes an update orthogonal in bf16, or in float32 where there are no bf16 products."""
+    """PyTorch's, which makes an update orthogonal in bf16, or in float32 where that is no slower."""
 
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        with nullcontext() if has_bf16_products() else WithoutBf16():
+        with nullcontext() if bf16_is_faster() else WithoutBf16():
             return super().step(closure)  # type: ignore[no-any-return, no-untyped-call]
 
 

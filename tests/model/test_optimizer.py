@@ -23,11 +23,11 @@ def orthogonal(matrix: Tensor) -> Tensor:
     return x
 
 
-@pytest.mark.parametrize(("has_bf16", "least", "most"), [(False, 0.0, 1e-5), (True, 1e-4, 5e-2)])
+@pytest.mark.parametrize(("bf16_is_faster", "least", "most"), [(False, 0.0, 1e-5), (True, 1e-4, 5e-2)])
 def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
-    monkeypatch: pytest.MonkeyPatch, has_bf16: bool, least: float, most: float
+    monkeypatch: pytest.MonkeyPatch, bf16_is_faster: bool, least: float, most: float
 ) -> None:
-    monkeypatch.setattr(module, "has_bf16_products", lambda: has_bf16)
+    monkeypatch.setattr(module, "bf16_is_faster", lambda: bf16_is_faster)
     matrix = nn.Linear(SHAPE[1], SHAPE[0], bias=False)
     before = matrix.weight.detach().clone()
     muon = {"optimizer": "muon", "muon_learning_rate": RATE, "weight_decay": 0.0}

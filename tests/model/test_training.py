@@ -24,6 +24,7 @@ from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.ngrams import NGramLogits
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.training import precision
 from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
@@ -89,21 +90,23 @@ def test_a_tiny_translator_learns_its_sentences(trained_translator: Path) -> Non
         assert can_be_written[checkpoint.tokenizer.encode(target).ids].all()
 
 
-@pytest.mark.parametrize(("capability", "used"), [("avx512_bf16", "bf16-mixed"), ("avx2", "32-true")])
-def test_bf16_is_for_processors_that_have_it(
+@pytest.mark.parametrize(("bf16_seconds", "used"), [(1.0, "bf16-mixed"), (3.0, "32-true")])
+def test_bf16_is_for_processors_on_which_it_is_faster(
     data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    capability: str,
+    bf16_seconds: float,
     used: str,
 ) -> None:
+    seconds = {torch.bfloat16: bf16_seconds, torch.float32: 2.0}
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {capability: True})
+    monkeypatch.setattr(precision, "_product_seconds", seconds.__getitem__)
+    monkeypatch.setattr(precision, "bf16_is_faster", precision.bf16_is_faster.__wrapped__)
     config = translation_config(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
     train(config, data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["precision"] == used
-    assert caplog.text.count("no bf16 products") == (used == "32-true")
+    assert caplog.text.count("not faster here") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
 
 
