@@ -119,11 +119,6 @@ class MaskedBatch:
 Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch
 
 
-def twice(batch: Batch) -> Batch:
-    """A batch and, in the same order after it, the same rows once more."""
-    return type(batch)(**{name: torch.cat([tensor, tensor]) for name, tensor in vars(batch).items()})
-
-
 @dataclass(frozen=True)
 class Pool:
     """Examples of one corpus, and how many of them an epoch draws (None: all)."""

@@ -234,9 +234,6 @@ class TrainingConfig(Strict):
     decay_steps: PositiveInt
     weight_decay: float = Field(default=0.01, ge=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    r_drop: float = Field(default=0.0, ge=0)
-    """Over 0, each batch passes twice, under two draws of dropout, and this is the weight of how far both are from each
-    other (R-Drop, Liang et al. 2021)."""
     token_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of input tokens replaced by <unk> while training a classifier."""
     clip_norm: PositiveFloat = 1.0

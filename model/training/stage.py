@@ -25,7 +25,6 @@ from model.batching import (
     TextBatch,
     TranslationBatch,
     batches_by_length,
-    twice,
 )
 from model.checkpoint import Model, average_weights
 from model.config import TrainingConfig
@@ -36,7 +35,7 @@ from model.networks.transformer import TransformerClassifier
 from model.networks.translator import TranslationModel
 from model.tokenizer import PAD_ID
 from model.training.examples import TrainingData
-from model.training.loss import divergence, linear_cross_entropy
+from model.training.loss import linear_cross_entropy
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
@@ -133,8 +132,7 @@ class TrainingModule(lightning.LightningModule):
                 module.fused = stage.training.fused_attention
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        training = self.stage.training
-        loss = self.loss(twice(batch) if training.r_drop else batch, training.label_smoothing, training.r_drop)
+        loss = self.loss(batch, self.stage.training.label_smoothing)
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=1)
         return loss
 
@@ -149,17 +147,16 @@ class TrainingModule(lightning.LightningModule):
         metrics = {name: round(float(value), 4) for name, value in self.trainer.callback_metrics.items()}
         print(f"step {self.global_step}: {metrics}", flush=True)
 
-    def loss(self, batch: Batch, label_smoothing: float, r_drop: float = 0.0) -> Tensor:
+    def loss(self, batch: Batch, label_smoothing: float) -> Tensor:
         if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
-            return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing, r_drop)
+            return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
         if isinstance(batch, MaskedBatch):
             assert isinstance(self.model, TransformerClassifier)
             hidden = self.model.encode(batch.ids, batch.lengths)
-            return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing, r_drop)
+            return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
         logits, _ = self.model(batch.ids, batch.lengths)
-        loss = F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
-        return loss + r_drop * divergence(logits) if r_drop else loss
+        return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
 
     def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
         """What predicts target_output (B, T): (B, T, E)."""
@@ -171,9 +168,9 @@ class TrainingModule(lightning.LightningModule):
         hidden = self.model(batch.target_input)
         return hidden
 
-    def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float, r_drop: float) -> Tensor:
+    def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         assert not isinstance(self.model, NGramClassifier)
-        return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing, r_drop)
+        return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
