@@ -1,8 +1,8 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml, model.safetensors (float16), tokenizer.json, training.json (how long it took); once it is evaluated
-evaluation.json and README.md (the model card); of a translator alignment.json, if `python -m model align` chose its
-heads.
+config.yaml, model.safetensors (float16, or int8 as model/compression.py has it), tokenizer.json, training.json (how
+long it took); once it is evaluated evaluation.json and README.md (the model card); of a translator alignment.json, if
+`python -m model align` chose its heads.
 """
 
 import json
@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.checked_yaml import Strict
+from model.compression import compressed, decompressed
 from model.config import (
     ClassifierConfig,
     Config,
@@ -109,6 +110,16 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
 
 
+def compress_checkpoint(directory: Path) -> None:
+    """Keep the weights of a checkpoint at half the size of float16 (model/compression.py).
+
+    Raises:
+        CheckpointError: it is not complete, or its weights are damaged.
+    """
+    weights = load_checkpoint(directory).model.state_dict()
+    save_file(compressed(weights), directory / WEIGHTS)
+
+
 def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
@@ -167,9 +178,8 @@ def load_weights(model: Model, directory: Path) -> None:
         CheckpointError: they are damaged, or those of a model of other dimensions.
     """
     try:
-        weights = load_file(directory / WEIGHTS)
-        model.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
-    except (SafetensorError, RuntimeError) as error:
+        model.load_state_dict(decompressed(load_file(directory / WEIGHTS)))
+    except (SafetensorError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
 
 
