@@ -105,7 +105,7 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
     training = load_training(checkpoint)
-    card = model_card(loaded.config, training, results, n_parameters, case_results)
+    card = model_card(loaded.config, training, results, n_parameters, case_results, loaded.is_compressed)
     (checkpoint / CARD).write_text(card, encoding="utf-8")
 
 

@@ -69,6 +69,8 @@ class Checkpoint:
     """Scores by test set and metric; empty before evaluation."""
     alignment: Alignment | None = None
     """None where nobody has chosen."""
+    is_compressed: bool = False
+    """Whether its file keeps weights in int8."""
 
 
 def build_model(config: Config) -> Model:
@@ -103,11 +105,11 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     _refuse_without(directory, NEEDED)
     config = load_config(directory / CONFIG)
     model = build_model(config)
-    load_weights(model, directory)
+    is_compressed = load_weights(model, directory)
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
-    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment)
+    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment, is_compressed)
 
 
 def compress_checkpoint(directory: Path) -> None:
@@ -171,16 +173,18 @@ def _refuse_without(directory: Path, names: Iterable[str]) -> None:
             raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
 
 
-def load_weights(model: Model, directory: Path) -> None:
-    """Give a model the weights of a checkpoint directory.
+def load_weights(model: Model, directory: Path) -> bool:
+    """Give a model the weights of a checkpoint directory, and tell whether that keeps them in int8.
 
     Raises:
         CheckpointError: they are damaged, or those of a model of other dimensions.
     """
     try:
-        model.load_state_dict(decompressed(load_file(directory / WEIGHTS)))
+        weights = load_file(directory / WEIGHTS)
+        model.load_state_dict(decompressed(weights))
     except (SafetensorError, RuntimeError, ValueError) as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
+    return any(tensor.dtype == torch.int8 for tensor in weights.values())
 
 
 def load_alignment(path: Path, config: Config) -> Alignment:

@@ -53,5 +53,5 @@ def _quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
 def _dequantized(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
     if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), numbers.shape[1] / BLOCK):
         raise ValueError(f"{name} is int8 without a scale for every {BLOCK} of its numbers")
-    blocks = numbers.float().reshape(*scales.shape, BLOCK) * scales.float()[..., None]
+    blocks = numbers.float().reshape(len(numbers), -1, BLOCK) * scales.float()[..., None]
     return blocks.flatten(1)

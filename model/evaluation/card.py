@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from model.compression import BLOCK
 from model.config import (
     ClassifierConfig,
     Config,
@@ -29,6 +30,13 @@ CALIBRATION = (
     "right. The negative log-likelihood is in nats; always saying that both labels are as likely has 0.693."
 )
 
+ADDRESS = {
+    "fr": " and forms of address (tu or vous)",
+    "de": " and forms of address (du or Sie)",
+    "ru": ", forms of address (ты or вы) and the gender of who speaks",
+    "ja": " and how polite it is (だ or です)",
+}
+
 REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
@@ -50,15 +58,17 @@ def model_card(
     results: Sequence[TestResult],
     n_parameters: int,
     cases: Sequence[CaseResult] = (),
+    is_compressed: bool = False,
 ) -> str:
     """Markdown: use, scores with their signatures, data with licences, training, limits, failures, examples.
 
     Args:
         results: of each test set, of which there is at least one.
         cases: results of the suite that fits the model, if there is one.
+        is_compressed: whether the weights are in int8.
     """
     sections = [
-        _header(config, n_parameters),
+        _header(config, n_parameters, is_compressed),
         _scores(config, results),
         _data(config, training),
         _training(config, training),
@@ -69,13 +79,14 @@ def model_card(
     return "\n\n".join(sections) + "\n"
 
 
-def _header(config: Config, n_parameters: int) -> str:
+def _header(config: Config, n_parameters: int, is_compressed: bool) -> str:
     model = config.model
     kind = "recurrent network" if isinstance(model, RecurrentConfig) else "Transformer"
+    kept = f"in int8, with a float16 scale for every {BLOCK} of a row" if is_compressed else "float16"
     return (
         f"# {config.name}\n\n{config.description}\n\n"
         f"A {kind} of {n_parameters / 1e6:.1f} million parameters: {_layers(model)}, {model.vocab_size:,} byte-level "
-        "word pieces. Weights are float16 safetensors."
+        f"word pieces. Weights are safetensors, {kept}."
     )
 
 
@@ -219,7 +230,7 @@ def _limits(config: Config) -> str:
         )
     else:
         person = " Who does something, which Japanese mostly leaves open, is often a guess."
-        address = "" if config.model.target == "en" else " and forms of address (tu or vous, du or Sie)"
+        address = ADDRESS.get(config.model.target, "")
         text = (
             "Small and trained on little text: rare words, names and long news sentences are often wrong, and a fluent "
             "translation may still say something else. It does not know what was said in the sentence before, so "

@@ -92,6 +92,13 @@ def test_the_card_has_words_for_every_rewriting() -> None:
     assert set(REWRITES) == {None, *get_args(Rewrite)}
 
 
+def test_the_card_says_how_weights_are_kept() -> None:
+    config = configured(TRANSLATOR)
+    assert "Weights are safetensors, float16." in model_card(config, TRAINING, [TRANSLATED], 1000)
+    card = model_card(config, TRAINING, [TRANSLATED], 1000, is_compressed=True)
+    assert "Weights are safetensors, in int8, with a float16 scale for every 64 of a row." in card
+
+
 def test_without_a_suite_there_are_no_cases() -> None:
     assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
 

@@ -75,9 +75,11 @@ def checkpoint(tokenizer: Tokenizer, tmp_path: Path) -> Path:
 
 def test_a_compressed_checkpoint_is_read_as_any_other(checkpoint: Path) -> None:
     before, size = load_checkpoint(checkpoint).model.state_dict(), (checkpoint / WEIGHTS).stat().st_size
+    assert not load_checkpoint(checkpoint).is_compressed
     result = CliRunner().invoke(app, ["compress", str(checkpoint)])
     assert result.exit_code == 0, result.output
     assert (checkpoint / WEIGHTS).stat().st_size < 0.65 * size
+    assert load_checkpoint(checkpoint).is_compressed
     after = load_checkpoint(checkpoint).model.state_dict()
     assert before.keys() == after.keys()
     for name, weight in before.items():
