@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MODELS := $(notdir $(wildcard checkpoints/*))
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check format export train bench lecture screenshots clean
@@ -27,13 +28,7 @@ format: $(VENV)/dev.installed ## Format the code.
 	$(BIN)/ruff check --fix .
 
 export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 artifacts.
-	$(BIN)/python -m export checkpoints/translate-en-fr artifacts/translate-en-fr
-	$(BIN)/python -m export checkpoints/translate-fr-en artifacts/translate-fr-en
-	$(BIN)/python -m export checkpoints/translate-en-de artifacts/translate-en-de
-	$(BIN)/python -m export checkpoints/translate-de-en artifacts/translate-de-en
-	$(BIN)/python -m export checkpoints/translate-ru-en artifacts/translate-ru-en
-	$(BIN)/python -m export checkpoints/translate-ja-en artifacts/translate-ja-en
-	$(BIN)/python -m export checkpoints/sentiment-imdb artifacts/sentiment-imdb
+	set -e; for model in $(MODELS); do $(BIN)/python -m export checkpoints/$$model artifacts/$$model; done
 
 train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DATA (make train DATA=path).
 	$(BIN)/python -m model train model/configs/translate-en-fr.yaml $(if $(DATA),--data $(DATA))
@@ -41,7 +36,9 @@ train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DAT
 	$(BIN)/python -m model train model/configs/translate-en-de.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
 	$(BIN)/python -m model train model/configs/translate-de-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
 	$(BIN)/python -m model train model/configs/translate-ru-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
+	$(BIN)/python -m model train model/configs/translate-en-ru.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
 	$(BIN)/python -m model train model/configs/translate-ja-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
+	$(BIN)/python -m model train model/configs/translate-en-ja.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
 	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
 
 bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 ROOT = Path(__file__).parents[1]
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 @contextmanager
