@@ -34,7 +34,7 @@ def main(
     swap: Annotated[bool, typer.Option("--swap", help="The file has the target first.")] = False,
     label: Annotated[list[str] | None, typer.Option(help="A label's name in the file: --label neg=negative.")] = None,
 ) -> None:
-    """Score an artifact on a test set: BLEU and chrF, or accuracy."""
+    """Score an artifact on a test set: BLEU (into Japanese of characters) and chrF, or accuracy."""
     try:
         manifest = read_manifest(artifact)
         rows = list(read_tsv(test))[:limit]
@@ -48,7 +48,7 @@ def main(
     start = time.monotonic()
     if manifest.task == "translation":
         outputs = translate(artifact, manifest, tokenizer, [row.left for row in rows], threads)
-        scores, signatures = score_translations(outputs, [row.right for row in rows])
+        scores, signatures = score_translations(outputs, [row.right for row in rows], manifest.directions[0].target)
     else:
         outputs = classify(artifact, manifest, tokenizer, [row.right for row in rows], threads)
         scores, signatures = {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}

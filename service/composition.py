@@ -17,7 +17,8 @@ from service.markup.placeholders import Protected
 from service.markup.restoration import AsWritten, Restored, restore, untranslated
 from service.markup.words import AlignedWords
 from service.text.casing import in_capitals
-from service.text.sentences import Span, join
+from service.text.joining import join, with_wide_marks
+from service.text.sentences import Span
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 
@@ -115,12 +116,13 @@ class Composer:
 
     def _joined(self, passage: Passage, rank: int, direction: Direction) -> tuple[str, list[Span]]:
         """The passage as the model translates it, and where the translation of each piece is."""
+        text, sources = passage.protected.text, [piece.span for piece in passage.pieces]
         decoded = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
         targets = [
-            in_capitals(text) if piece.capitals else text for piece, text in zip(passage.pieces, decoded, strict=True)
+            with_wide_marks(in_capitals(target) if piece.capitals else target, piece.span.of(text), direction.target)
+            for piece, target in zip(passage.pieces, decoded, strict=True)
         ]
-        sources = [piece.span for piece in passage.pieces]
-        return join(passage.protected.text, sources, targets, direction.source, direction.target)
+        return join(text, sources, targets, direction.source, direction.target)
 
     def _alternatives(self, passage: Passage, best: Alternative, direction: Direction) -> list[Alternative] | None:
         """The second best hypotheses of all pieces, and so on, each text once."""

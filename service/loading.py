@@ -78,7 +78,7 @@ def _translator(
 ) -> Translator:
     manifest = artifact.manifest
     on_cpu = provider.name == "cpu"
-    n_workers = (provider.threads if on_cpu else 1) if settings.workers is None else settings.workers
+    n_workers = default_workers(provider) if settings.workers is None else settings.workers
     slots = settings.slots or (96 if on_cpu else 256)
     make_engine = partial(
         translation_engine,
@@ -111,6 +111,11 @@ def _translator(
         settings.max_attention_weights,
         settings.max_shown_tokens,
     )
+
+
+def default_workers(provider: Provider) -> int:
+    """One per thread, but few: each is a process of some 80 MB, and there may be eight models on sixteen cores."""
+    return min(provider.threads, 4) if provider.name == "cpu" else 1
 
 
 def translation_engine(

@@ -32,7 +32,7 @@ class Settings(BaseSettings):
         default=None,
         ge=0,
         description="Processes that run a translation model, which share the threads; by default one per thread on the "
-        "CPU, one on CUDA. 0: it runs in the server's own process.",
+        "CPU, four at most, one on CUDA. 0: it runs in the server's own process.",
     )
     cuda_graphs: bool = Field(
         default=False,

@@ -176,5 +176,5 @@ class Translator:
 
 
 def _protected(text: str, keep: Iterable[Span], direction: Direction) -> Protected:
-    foreign = foreign_words(text, direction.source, direction.target)
+    foreign = foreign_words(text, direction.source)
     return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source))

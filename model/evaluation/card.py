@@ -37,6 +37,9 @@ ADDRESS = {
     "ja": " and how polite it is (だ or です)",
 }
 
+METRICS = {"bleu": "BLEU", "bleu_of_characters": "BLEU of characters", "chrf": "chrF"}
+"""Of translations."""
+
 REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
@@ -137,10 +140,10 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
         lines += [
             "Scored with greedy search (a beam of 1).",
             "",
-            "| test set | sentences | BLEU | chrF |",
+            _row("test set", "sentences", *(METRICS[metric] for metric in results[0].scores)),
             "|---|---:|---:|---:|",
         ]
-        lines += [f"| {r.name} | {len(r.rows):,} | {r.scores['bleu']:.1f} | {r.scores['chrf']:.1f} |" for r in results]
+        lines += [_row(r.name, f"{len(r.rows):,}", *(f"{score:.1f}" for score in r.scores.values())) for r in results]
         lines += ["", *(f"sacrebleu {metric}: `{text}`  " for metric, text in results[0].signatures.items())]
     lines += ["", f"Made by `python -m model evaluate checkpoints/{config.name} --data DATA`."]
     return "\n".join(lines)

@@ -41,7 +41,7 @@ class TranslationCase(Strict):
     """A sentence, and what its translation must fulfil (model/evaluation/checks.py).
 
     Of every translation it is asked that it is no copy, does not repeat itself, and is half to twice as long in words,
-    give or take two; `length` asks for more.
+    give or take two, of which two letters of Japanese are one; `length` asks for more.
     """
 
     text: Text

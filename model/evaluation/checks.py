@@ -1,6 +1,7 @@
 """What any good translation fulfils and a bad one does not: checks of one output, without a reference.
 
-Patterns are regular expressions over whole words, whatever the case: `chiens?` is not found in `chienne`.
+Patterns are regular expressions over whole words, whatever the case: `chiens?` is not found in `chienne`. In Japanese,
+which writes words without spaces, they are found anywhere, but a number is a word: `三` is not found in `十三`.
 """
 
 import re
@@ -14,6 +15,11 @@ Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
+FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+"""Digits, letters and marks that are as wide as kanji, and those of ASCII."""
+NUMERALS = r"\d\u3007一二三四五六七八九十百千万億"
+_EDGE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
+WORD_START, WORD_END = _EDGE % r"(?<!\w)", _EDGE % r"(?!\w)"
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8
@@ -23,19 +29,26 @@ REPEATED_WORDS = re.compile(r"\b(\w+(?:\W+\w+){2,11})\W+\1\b|\b(\w+(?:\W+\w+){0,
 """Three words or more twice in a row, one or two words three times."""
 REPEATING = re.compile(rf"\b(\w+(?:\W+\w+){{0,11}})\W+\1\b|([{JAPANESE_LETTERS}]{{1,8}})\2")
 """A source that does so may be translated by what does."""
-REPEATED_PIECE = re.compile(r"(\w{2,8})\1{2,}")
+REPEATED_PIECE = re.compile(rf"([^\W{JAPANESE_LETTERS}]{{2,8}})\1{{2,}}")
 """A piece of a word three times in a row: what a model writes that is caught in one."""
+REPEATED_LETTERS = re.compile(rf"([{JAPANESE_LETTERS}]{{6,24}})\W*\1|([{JAPANESE_LETTERS}]{{2,5}})\2{{2,}}")
+"""The same of Japanese: six letters, which are three words, twice in a row, or fewer three times."""
+UNMARKED_QUESTION = re.compile(r"(か[いなねよ]?|かしら|だい|の|だろう|でしょう|ね)。$")
+"""How Japanese asks without a question mark."""
+
+REPEATED = ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE), (REPEATED_LETTERS, REPEATING))
+"""What goes round, and what a source has that may do so too."""
 
 
 def plain(text: str) -> str:
-    """The text with one kind of apostrophe and of space, and composed accents."""
+    """The text with one kind of apostrophe and of space, composed accents, and nothing of ASCII in full width."""
     text = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return " ".join(text.split())
+    return " ".join(text.translate(FULL_WIDTH).split())
 
 
 def found(pattern: str, text: str) -> str | None:
     """What of the text a pattern of whole words matches."""
-    match = re.search(rf"(?<!\w)(?:{pattern})(?!\w)", text, re.IGNORECASE)
+    match = re.search(f"{WORD_START}(?:{pattern}){WORD_END}", text, re.IGNORECASE)
     return match and match.group()
 
 
@@ -61,7 +74,7 @@ def is_copy(output: str, source: str) -> bool:
 def goes_round(output: str, source: str) -> str | None:
     """What is repeated in the output, where nothing is in the source."""
     output, source = output.casefold(), source.casefold()
-    for pattern, allowed in ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE)):
+    for pattern, allowed in REPEATED:
         match = pattern.search(output)
         if match and not allowed.search(source):
             return match.group()
@@ -75,8 +88,11 @@ def in_capitals(text: str) -> bool:
 
 def ends_with(output: str, ending: Ending) -> bool:
     """Whether a text ends with a mark, or with none (`word`); closing quotes and brackets may follow it."""
-    last = output.rstrip(" \"'»)”")[-1:]
-    return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ","}
+    output = output.rstrip(" \"'»)”」』")
+    if ending == "?" and UNMARKED_QUESTION.search(output):
+        return True
+    last = output[-1:]
+    return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ",", "。", "、"}
 
 
 def unmet(

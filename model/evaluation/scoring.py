@@ -22,6 +22,8 @@ from model.networks.translator import TranslationModel
 from model.tokenizer import cut_source
 
 BATCH_TOKENS = 4096
+UNSPACED = {"ja"}
+"""Languages that write no spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         rows = _sampled(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
-            results.append(_evaluate_translation(checkpoint, name, rows))
+            results.append(_evaluate_translation(checkpoint, name, rows, checkpoint.model.config.target))
         elif isinstance(checkpoint.model, LanguageModel):
             texts, size = [row.right for row in rows], checkpoint.config.data.max_tokens
             scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
@@ -63,20 +65,23 @@ def _sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
     return [rows[i] for i in sorted(chosen.tolist())]
 
 
-def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
+def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row], target: str) -> TestResult:
     outputs = [text for text, _ in translate(checkpoint, [row.left for row in rows])]
-    scores, signatures = score_translations(outputs, [row.right for row in rows])
+    scores, signatures = score_translations(outputs, [row.right for row in rows], target)
     return TestResult(name, scores, signatures, outputs, rows)
 
 
-def score_translations(outputs: list[str], references: list[str]) -> tuple[dict[str, float], dict[str, str]]:
-    """Corpus BLEU and chrF in points, and their sacrebleu signatures."""
-    bleu, chrf = BLEU(), CHRF()
-    scores = {
-        "bleu": round(bleu.corpus_score(outputs, [references]).score, 2),
-        "chrf": round(chrf.corpus_score(outputs, [references]).score, 2),
-    }
-    return scores, {"bleu": str(bleu.get_signature()), "chrf": str(chrf.get_signature())}
+def score_translations(
+    outputs: list[str], references: list[str], target: str
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Corpus BLEU and chrF in points, and their sacrebleu signatures.
+
+    BLEU of characters, and so named, where the target language writes words without spaces.
+    """
+    bleu = ("bleu_of_characters", BLEU(tokenize="char")) if target in UNSPACED else ("bleu", BLEU())
+    metrics = dict([bleu, ("chrf", CHRF())])
+    scores = {name: round(metric.corpus_score(outputs, [references]).score, 2) for name, metric in metrics.items()}
+    return scores, {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
 
 def worst_sentences(result: TestResult, n: int, among: int) -> list[int]:

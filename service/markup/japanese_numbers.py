@@ -10,32 +10,33 @@ _WIDE = {
     **{code: code - 0xFEE0 for first, last in ("０９", "ＡＺ", "ａｚ") for code in range(ord(first), ord(last) + 1)},
     **str.maketrans("￥％", "¥%"),
 }
+_TO_WIDE = {narrow: wide for wide, narrow in _WIDE.items() if isinstance(narrow, int)}
 _MAYBE_WIDE = re.compile(r"[‐―−ー\uff00-\uffef]")
 """What has none of them is not searched further."""
 _WIDE_SIGN = re.compile(r"(?<=\d)[，．／：－‐ー―（）](?=\d)|（(?=\d{2,5}）\d)|(?<=[０-９])−(?=[０-９])")
 _SIGNS = str.maketrans("，．／：－‐ー―（）−", ",./:----()-")
 
-_KANJI_DIGITS = "〇一二三四五六七八九"
+KANJI_DIGITS = "〇一二三四五六七八九"
 _TENS = {"千": Decimal(1000), "百": Decimal(100), "十": Decimal(10)}
 _MYRIADS = {"兆": Decimal(10**12), "億": Decimal(10**8), "万": Decimal(10**4)}
 _IN_DIGITS = r"(?>\d{1,3}(?:,\d{3}){1,3}(?![,\d])|\d{1,12}(?!\d))(?:\.\d{1,8})?"
 """So few that Decimal is exact."""
-_BELOW = rf"(?>(?:{_IN_DIGITS}[千百十])+\d*|{_IN_DIGITS}|[{_KANJI_DIGITS}千百十]+)"
+_BELOW = rf"(?>(?:{_IN_DIGITS}[千百十])+\d*|{_IN_DIGITS}|[{KANJI_DIGITS}千百十]+)"
 """A number below ten thousand: 2500, 2千5百, 二千五百."""
 _RANGE = rf"(?:(?P<least>{_BELOW})[〜～~、–-](?={_BELOW}[兆億万](?!{_BELOW})))?"
 """The first of "5〜10万", which is in ten thousands too."""
 _NUMBER = re.compile(
     rf"""
     (?<!{LETTER})
-    (?<![\d.,数何幾憾惑止念{_KANJI_DIGITS}千百十兆億万])  # 数百万 is millions
+    (?<![\d.,数何幾憾惑止念{KANJI_DIGITS}千百十兆億万])  # 数百万 is millions
     (?!〇|四万(?:十|温泉)|五万と|八百万の神|百万(?:遍|長者))
     {_RANGE}(?P<number>(?>(?:{_BELOW}[兆億万])+(?:{_BELOW})?))(?![千百十兆億万]|[.,]?\d)""",
     re.VERBOSE,
 )
-_SHARED = re.compile(rf"(?<=[\d{_KANJI_DIGITS}])[千百十]*[兆億万]$")
+_SHARED = re.compile(rf"(?<=[\d{KANJI_DIGITS}])[千百十]*[兆億万]$")
 """Of 二、三千万, which is twenty to thirty million."""
 _PIECE = re.compile(rf"(?P<below>{_BELOW})(?P<myriad>[兆億万]?)")
-_TERM = re.compile(rf"(?P<digits>{_IN_DIGITS}|[{_KANJI_DIGITS}]*)(?P<tens>[千百十]?)")
+_TERM = re.compile(rf"(?P<digits>{_IN_DIGITS}|[{KANJI_DIGITS}]*)(?P<tens>[千百十]?)")
 
 
 def half_width(text: str) -> str:
@@ -53,6 +54,14 @@ def numbers_in_myriads(text: str) -> list[Span]:
 def in_digits(text: str) -> str:
     """A text in half width with its numbers in ten thousands written in digits, in groups of three as in English."""
     return _NUMBER.sub(_written, text)
+
+
+def in_kanji(number: str) -> tuple[str, str, str]:
+    """A number below ten thousand in wide digits and in kanji: 48 as ４８, 四八 and 四十八."""
+    digits = [KANJI_DIGITS[int(digit)] for digit in number]
+    places = zip(digits, ("千", "百", "十", "")[-len(digits) :], strict=True)
+    counted = [f"{digit}{place}" for digit, place in places if digit != KANJI_DIGITS[0]]
+    return number.translate(_TO_WIDE), "".join(digits), re.sub("一(?=[十百千])", "", "".join(counted))
 
 
 def _written(number: re.Match[str]) -> str:
@@ -82,5 +91,5 @@ def _below(number: str) -> Decimal:
 
 def _digits(digits: str) -> Decimal:
     """Of none, as before 十, one."""
-    plain = (str(_KANJI_DIGITS.find(digit)) if digit in _KANJI_DIGITS else digit for digit in digits.replace(",", ""))
+    plain = (str(KANJI_DIGITS.find(digit)) if digit in KANJI_DIGITS else digit for digit in digits.replace(",", ""))
     return Decimal("".join(plain) or 1)

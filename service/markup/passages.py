@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from service.markup.projection import Part, project
 from service.markup.restoration import Restored
+from service.markup.scripts import is_unspaced
 from service.markup.tags import Piece, PieceKind
 from service.text.sentences import Span
 
@@ -85,7 +86,8 @@ class Passage:
             yield from characters[position:reached]
             position = reached
             if child is not None:
-                yield self.elements[child].start_tag
+                tag, beside = self.elements[child].start_tag, "".join(characters[max(0, position - 1) : position + 1])
+                yield tag.strip(SPACE) if is_unspaced(beside) else tag
                 open_elements.append((child, iter(children.get(child, []))))
             else:
                 yield self.elements[parent].end_tag if parent is not None else ""

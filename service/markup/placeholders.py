@@ -8,52 +8,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Literal
 
 from service.markup.edits import Edits, edited
 from service.markup.grouped_numbers import CURRENCIES, RUSSIAN_TELEPHONE
 from service.markup.japanese_numbers import half_width
 from service.markup.respelling import respellings
 from service.markup.scripts import JAPANESE, LETTER
+from service.markup.stand_ins import STAND_INS, Kind, named_in_other_letters, written
 from service.markup.words import overlapping
 from service.text.sentences import MARK, Span
-
-Kind = Literal["person", "place", "number", "year"]
-
-STAND_INS: dict[Kind, tuple[str, ...]] = {
-    "person": ("Tom", "Paul", "Daniel", "Martin", "Victor", "Nina", "Sophie", "David", "Laura", "Simon", "Julia"),
-    "place": ("Toronto", "Madrid", "Tokyo", "Google", "Boston", "Berlin", "Dallas", "Kyoto", "Chicago", "Lima"),
-    "year": ("1985", "1978", "1963", "2013", "1974", "1957", "1948", "2017", "1952", "1936"),
-    "number": ("48", "53", "76", "86", "58", "45", "25", "82", "43"),
-}
-"""Words that models copy, by what they stand for, the best first."""
-_IN_OTHER_LETTERS = {
-    word: re.compile(rf"(?<!{LETTER})(?:{forms})")
-    for word, forms in {
-        "Tom": "Том|トム",
-        "Paul": r"Пол[ьяю]?(?!\w)|ポール",
-        "Daniel": "Даниэл|ダニエル",
-        "Martin": "Мартин|マー?[テチ]ィ?ン",
-        "Victor": "Виктор|[ビヴ]ィ?ク[タト]",
-        "Nina": "Нин[аеуы]|ニーナ",
-        "Sophie": "Софи|ソフィ",
-        "David": "Д[аэ]вид|デイ?[ビヴ]",
-        "Laura": "Л[ао]ура|ローラ",
-        "Simon": "Са?[ий]мон|サイモン",
-        "Julia": "Юли|Джули|ジュリア",
-        "Toronto": "Торонто|トロント",
-        "Madrid": "Мадрид|マドリ",
-        "Tokyo": "Токио|東京",
-        "Google": "Гугл|グーグル",
-        "Boston": "Бостон|ボストン",
-        "Berlin": "Берлин|ベルリン",
-        "Dallas": "Даллас|ダラス",
-        "Kyoto": "Киото|京都",
-        "Chicago": "Чикаго|シカゴ",
-        "Lima": "Лим[аеуы]|リマ",
-    }.items()
-}
-"""How Russian and Japanese texts begin the same words."""
 
 _KANJI_OR_KATAKANA = r"\u3005\u30a1-\u30ff\u3400-\u9fff"
 """Behind what is in them, a sentence goes on in hiragana."""
@@ -74,6 +37,7 @@ _DIGITS = rf"""
       | \d{{3}}-\d{{4}} | 0\d{{1,4}}\(\d{{1,4}}\)\d{{3,4}}
       | 0(?:\d{{1,4}})?(?:[ \u00a0]\d{{2,8}}){{2,6}}                         # telephone numbers
       | \+\d{{1,3}}(?:[ \u00a0]\d{{1,8}}){{2,6}}
+      | \+\d{{1,3}}[ \u00a0]\d{{1,4}}(?:[ \u00a0-]\d{{2,4}}){{2,4}}
       | 97[89](?:[ \u00a0-]\d{{1,7}}){{4}}                             # ISBN
       | [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}       # UUID
       | 0x[0-9a-fA-F]{{2,}} | (?=[a-f]{{0,40}}\d)[0-9a-f]{{12,}}          # hashes
@@ -260,8 +224,7 @@ def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
     """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
     lowered = half_width(text).casefold()
     words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
-    if not text.isascii():
-        words |= {word.casefold() for word, forms in _IN_OTHER_LETTERS.items() if forms.search(text)}
+    words |= {word.casefold() for word in named_in_other_letters(text)}
     unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
     return {
         kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])
@@ -270,13 +233,7 @@ def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
 
 
 def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]]:
-    """Where the stand-ins of a text are in its translation, in order."""
-    stand_ins = {one.stand_in for one in protected.placeholders} - {""}
-    names = {word: stand_in for stand_in in stand_ins for word in (stand_in, stand_in.upper())}
-    if not names:
-        return []
-    numbers = "|".join(name for name in names if name.isdigit()) or _NEVER
-    words = "|".join(name for name in names if not name.isdigit()) or _NEVER
-    # A model may write one right behind another word: "coûte48", "dictPaul".
-    pattern = re.compile(rf"(?<!\d)(?:{numbers})(?!\d)|(?:(?<!{LETTER})|(?<=[a-zß-öø-ÿ]))(?:{words})(?!{LETTER})")
-    return [(Span(*match.span()), names[match.group()]) for match in pattern.finditer(translated)]
+    """Where the stand-ins of a text are in its translation, in order, however its language writes them."""
+    stand_ins = sorted({one.stand_in for one in protected.placeholders} - {""})
+    pattern = re.compile("|".join(f"({written(stand_in)})" for stand_in in stand_ins) or _NEVER)
+    return [(Span(*match.span()), stand_ins[(match.lastindex or 1) - 1]) for match in pattern.finditer(translated)]

@@ -17,6 +17,7 @@ import numpy as np
 from service.markup.edits import Edits, edited
 from service.markup.placeholders import Placeholder, Protected, found, is_letter, stand_ins_in
 from service.markup.projection import Copies
+from service.markup.scripts import is_unspaced
 from service.markup.words import AlignedWords, Mass, core, overlapping
 from service.text.sentences import Span
 
@@ -92,8 +93,8 @@ class _Restoration:
         self._spare = {*surplus, *invented}
         """What came out once too often."""
         self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
-        self._ends: set[int] = set()
-        """Where something was put last."""
+        self._put_last: dict[int, str] = {}
+        """What was put last at a point."""
 
     def restored(self) -> Restored:
         edits = [
@@ -211,22 +212,24 @@ class _Restoration:
         around = self._protected.original
         if n is None:
             point = self._between(placeholder.place.start)
-            return _Edit(Span(point, point), placeholder.taken_out.of(around), i)
+            taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, point)
+            return _Edit(Span(point, point), taken_out.lstrip(" ") if is_unspaced(before) else taken_out, i)
         sentence = self._sentences[n]
         word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
         point = sentence.target[int(sentence.mass[:, word].argmax())].end
         space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
-        _, after = self._around(point, point)
+        before, after = self._around(point, point)
         touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
-        return _Edit(Span(point, point), " " * space + self._written[i] + " " * (after.isalnum() and not touches), i)
+        return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches)
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""
         n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end) - 1
         if n < 0:
             return min(position, len(self._translated))
-        before = self._sentences[n]
-        return min(before.target[-1].end + position - before.source[-1].end, len(self._translated))
+        before, is_last = self._sentences[n], n + 1 == len(self._sentences)
+        end = len(self._translated) if is_last else self._sentences[n + 1].target[0].start
+        return min(before.target[-1].end + position - before.source[-1].end, end)
 
     def _target_words(self, i: int) -> list[Span | None]:
         n = self._sentence_of[i]
@@ -244,13 +247,22 @@ class _Restoration:
     def _before(self, point: int, i: int) -> _Edit:
         before, _ = self._around(point, point)
         touches = before != "" and not before.isspace() and before not in OPENING
-        return _Edit(Span(point, point), " " * touches + self._written[i] + " ", i)
+        return self._inserted(point, i, space_before=touches, space_after=True)
 
     def _after(self, point: int, i: int) -> _Edit:
         _, after = self._around(point, point)
-        is_first = point == 0 and point not in self._ends
-        self._ends.add(point)
-        return _Edit(Span(point, point), " " * (not is_first) + self._written[i] + " " * after.isalnum(), i)
+        is_first = point == 0 and point not in self._put_last
+        return self._inserted(point, i, space_before=not is_first, space_after=after.isalnum())
+
+    def _inserted(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
+        """With spaces, but for beside Japanese."""
+        before, after = self._around(point, point)
+        put_last = self._put_last.get(point, "")
+        if is_unspaced(before) or (put_last and is_unspaced(after)):
+            space_before = put_last != "" and not put_last.endswith(" ")
+        spaces = " " * space_before, " " * (space_after and not is_unspaced(after))
+        self._put_last[point] = self._written[i].join(spaces)
+        return _Edit(Span(point, point), self._put_last[point], i)
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]

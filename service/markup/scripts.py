@@ -1,5 +1,4 @@
-"""Words in letters that neither language of a translation is written in: a model reads them byte by byte, and invents
-words."""
+"""Scripts: words in letters that a language is not written in, of which a model makes others, and which have spaces."""
 
 import re
 from functools import cache
@@ -12,6 +11,8 @@ between them. Beside such a letter a number is a part of a word, beside a kanji 
 
 JAPANESE = r"\u3005\u3040-\u30ff\u3400-\u9fff"
 """Kana and kanji, in a class of characters."""
+_UNSPACED = re.compile(rf"[{JAPANESE}\u3001-\u301f\uff01-\uff9f]")
+"""With their marks."""
 
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",
@@ -26,13 +27,21 @@ _SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": 
 
 
 @cache
-def _beside(*scripts: str) -> re.Pattern[str]:
-    letters = "".join(letters for script, letters in _LETTERS.items() if script not in scripts)
+def _in_other_letters(own: str) -> re.Pattern[str]:
+    letters = "".join(letters for script, letters in _LETTERS.items() if script != own)
     return re.compile(rf"[{letters}](?:[{letters}\u0300-\u036f\u200c\u200d]|[ '’·-](?=[{letters}]))*")  # noqa: RUF001
 
 
-def foreign_words(text: str, source: str, target: str) -> list[Span]:
-    """Runs of them, in order; none where it is not known what a language is written in."""
-    if text.isascii() or not {source, target} <= _SCRIPT.keys():
+def foreign_words(text: str, source: str) -> list[Span]:
+    """Runs of them in a text of a language, in order; none where it is not known what that is written in.
+
+    They may be the letters of the other language: whoever writes "спасибо" in English means this word.
+    """
+    if text.isascii() or source not in _SCRIPT:
         return []
-    return [Span(*match.span()) for match in _beside(_SCRIPT[source], _SCRIPT[target]).finditer(text)]
+    return [Span(*match.span()) for match in _in_other_letters(_SCRIPT[source]).finditer(text)]
+
+
+def is_unspaced(characters: str) -> bool:
+    """Whether one is of a script, or a mark of it, that has no spaces between words."""
+    return _UNSPACED.search(characters) is not None

@@ -98,4 +98,4 @@ def opens(character: str) -> bool:
 
 
 def closes(character: str) -> bool:
-    return unicodedata.category(character) in ("Pe", "Pf") or character in ".,;:!?…"
+    return unicodedata.category(character) in ("Pe", "Pf") or character in ".,;:!?…。、！？"

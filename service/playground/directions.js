@@ -20,6 +20,21 @@ export function nameOf(code) {
 }
 
 /**
+ * The words of a text and what is between them: no space tells the words of Japanese.
+ *
+ * @param {string} text
+ * @param {string} language
+ */
+export function segments(text, language) {
+  const by = { granularity: "word" };
+  try {
+    return [...new Intl.Segmenter(language, by).segment(text)];
+  } catch {
+    return [...new Intl.Segmenter(OF_PAGE, by).segment(text)];
+  }
+}
+
+/**
  * One for each direction of each model, with the model's name where several could do it. First come those that have
  * their opposite, which whoever opens the page can swap; of these such as read the page's language, and of these such
  * as write one of the visitor's.

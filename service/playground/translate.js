@@ -1,6 +1,6 @@
 /** The page's first task: a text, its translation as it is written, and which words became which. */
 
-import { choices, choiceOf, nameOf, opposite } from "./directions.js";
+import { choices, choiceOf, nameOf, opposite, segments } from "./directions.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
@@ -101,7 +101,7 @@ export class TranslateView {
     this.#result.show(text, words?.target ?? []);
     this.#links.link(words?.pairs ?? "");
     this.#parts.translation.setAttribute("aria-label", words ? "Translation; arrow keys walk its words" : "Translation");
-    this.#parts.alternatives.replaceChildren(...alternatives.map((other) => wording(other.text, text)));
+    this.#parts.alternatives.replaceChildren(...alternatives.map((other) => wording(other.text, text, this.#choice.target)));
     this.#parts.other.hidden = alternatives.length === 0;
     return { attention, summary: `Translation: ${text}` };
   }
@@ -119,12 +119,9 @@ export class TranslateView {
 }
 
 /** Another translation; the words that the first one does not have stand out. */
-function wording(text, first) {
-  const known = new Set(first.split(/\s+/).map(bare));
-  const words = text.split(/(\s+)/).map((word) => (word.trim() === "" || known.has(bare(word)) ? word : element("em", {}, word)));
+function wording(text, first, language) {
+  const known = new Set(segments(first, language).map(({ segment }) => segment.toLowerCase()));
+  const isKnown = ({ segment, isWordLike }) => !isWordLike || known.has(segment.toLowerCase());
+  const words = segments(text, language).map((word) => (isKnown(word) ? word.segment : element("em", {}, word.segment)));
   return element("li", {}, ...words);
-}
-
-function bare(word) {
-  return word.toLowerCase().replace(/[^\p{L}\p{N}]+$/u, "");
 }

@@ -136,8 +136,8 @@ def without_title_case(
 
 def in_capitals(text: str) -> str:
     """The text, as long as before, in capitals: a letter that two of them stand for becomes its own capital, as ẞ, or
-    stays as it is."""
-    return "".join(_capital(character) for character in text)
+    stays as it is. So does a text of letters that have no capitals, where others are names."""
+    return text if _has_letters_without_case(text) else "".join(_capital(character) for character in text)
 
 
 def _words_of_title(text: str, sentence: Span, others: set[int], small: re.Pattern[str]) -> list[re.Match[str]]:

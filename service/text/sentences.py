@@ -1,20 +1,17 @@
-"""Texts as sentences and back: every character of white space between them is the user's own.
+"""Texts as sentences, of which joining.py makes texts again: white space between them is the user's own.
 
 A line break always ends a sentence, because a translation of one sentence has no lines; so does the end of a column.
 What marks an entry of a list stays outside. Offsets count characters (Unicode code points).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import sentencex
 
 from service.text.abbreviations import rejoined
-
-UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
-"""Languages that write no space between sentences."""
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
@@ -134,20 +131,3 @@ def halves(text: str, span: Span) -> tuple[Span, Span] | None:
             break
     left, right = stripped(text, Span(span.start, middle)), stripped(text, Span(middle, span.end))
     return (left, right) if left and right else None
-
-
-def join(
-    text: str, sources: Sequence[Span], targets: Iterable[str], source_language: str, target_language: str
-) -> tuple[str, list[Span]]:
-    """The text with each source span replaced by its target, and where the targets stand in the result.
-
-    Where the source needs no space between sentences and the target language does, one is put in.
-    """
-    space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
-    pieces, spans, position, length = [], [], 0, 0
-    for source, target in zip(sources, targets, strict=True):
-        gap = text[position : source.start] or (space if position else "")
-        spans.append(Span(length + len(gap), length + len(gap) + len(target)))
-        pieces += [gap, target]
-        position, length = source.end, spans[-1].end
-    return "".join([*pieces, text[position:]]), spans

@@ -46,6 +46,33 @@ def test_what_is_superseded_is_given_up(visit: Visit, server: httpx.Client) -> N
     expect(part(page, "translation")).to_have_text(translated(server, TEXT)["text"])
 
 
+@pytest.mark.parametrize(
+    ("target", "best", "other", "differ"),
+    [
+        ("ja", "私は犬が好きです。", "私は猫が好きです！", ["猫"]),
+        ("fr", "Le chien dort.", "Le chat dort !", ["chat"]),
+        ("no_language", "The dog.", "The cat.", ["cat"]),
+    ],
+)
+def test_words_of_other_wordings_stand_out(visit: Visit, target: str, best: str, other: str, differ: list[str]) -> None:
+    def as_if_to_target(route: Route) -> None:
+        models = route.fetch().json()
+        [model] = [model for model in models["models"] if model["name"] == "translate-en-fr"]
+        model["directions"] = [{"source": "en", "target": target}]
+        route.fulfill(json={"models": [model]})
+
+    def answer(route: Route) -> None:
+        route.fulfill(json={"translations": [{"text": best, "alternatives": [{"text": other}]}]})
+
+    def before(page: Page) -> None:
+        page.route("**/models", as_if_to_target)
+        page.route("**/translate", answer)
+
+    page = visit(state("translate", target=target, text=TEXT), before=before)
+    expect(part(page, "alternatives")).to_have_text(other)
+    assert part(page, "alternatives").locator("em").all_text_contents() == differ
+
+
 def test_an_example_can_be_clicked(visit: Visit) -> None:
     page = visit(state("translate"))
     part(page, "examples").get_by_role("button").first.click()

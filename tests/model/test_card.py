@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -105,6 +106,15 @@ def test_without_a_suite_there_are_no_cases() -> None:
 
 def test_a_model_that_passes_all_says_so() -> None:
     assert "All of them passed." in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES[4:5])
+
+
+def test_the_card_says_what_bleu_is_of() -> None:
+    into_japanese = replace(TRANSLATED, scores={"bleu_of_characters": 20.04, "chrf": 50.0})
+    assert "| sentences | BLEU | chrF |" in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
+    card = model_card(configured(TRANSLATOR), TRAINING, [into_japanese], 1000)
+    assert (
+        "| test set | sentences | BLEU of characters | chrF |\n|---|---:|---:|---:|\n| ours | 3 | 20.0 | 50.0 |" in card
+    )
 
 
 def test_the_card_of_a_classifier_has_its_calibration() -> None:

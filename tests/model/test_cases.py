@@ -87,6 +87,12 @@ def test_what_a_case_asks_for(case: dict[str, Any], output: str, passes: bool) -
     assert (TranslationCase.model_validate(CASE | case).problems(output) == []) is passes
 
 
+@pytest.mark.parametrize(("output", "passes"), [("犬がいる。", True), ("犬がいる。" * 3, False)])
+def test_the_length_of_japanese_is_counted_in_letters(output: str, passes: bool) -> None:
+    case = TranslationCase.model_validate({"text": "A dog.", "right": "犬がいる。", "must": ["犬"], "length": (0.5, 2)})
+    assert any("1 to 4 words" in problem for problem in case.problems(output)) is not passes
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

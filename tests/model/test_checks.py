@@ -7,6 +7,8 @@ LOOPS = [
     ("He sleeps.", "Il dort dort dort."),
     ("A brown dog.", "Un chien brun, un chien brun, un chien."),
     ("Bananas.", "Des banananananes."),
+    ("He is at home.", "彼は家に家に家にいる。"),
+    ("He went to school.", "彼は学校に行きました。彼は学校に行きました。"),
 ]
 NO_LOOPS = [
     ("He sleeps.", "Il dort."),
@@ -15,6 +17,8 @@ NO_LOOPS = [
     ("We left.", "Nous nous sommes en allés."),
     ("Two by two.", "Deux à deux."),
     ("はいはいはい。", "Yes, yes, yes."),
+    ("He talked and talked and talked.", "彼は話して話して話して疲れた。"),
+    ("Day after day she waited.", "来る日も来る日も彼女は待った。"),
 ]
 
 
@@ -64,6 +68,19 @@ def test_patterns_are_of_whole_words_whatever_the_case() -> None:
     assert unmet("dogs", "le chien et le dog", never=["dog"]) == ["not: dog"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "is_found"),
+    [("犬", True), ("Tom", True), ("三匹", False), ("17", False), ("十?三匹", True), ("om", False)],
+)
+def test_patterns_of_japanese_are_of_letters_but_numbers_are_words(pattern: str, is_found: bool) -> None:
+    assert (unmet("dogs", "Tomは犬を十三匹、２０１７年に見た。", must=[pattern]) == []) is is_found
+
+
+def test_a_number_is_kept_in_full_width_and_not_in_a_larger_one() -> None:
+    assert unmet("It costs 12,500.5 euros.", "値段は１２，５００．５ユーロだ。", keep=["12500.5"]) == []
+    assert unmet("There are 42.", "４２万ある。", keep=["42"]) == ["42 kept"]
+
+
 def test_typographic_apostrophes_and_composed_accents_are_like_others() -> None:
     assert (
         unmet("?", "aujourd\N{RIGHT SINGLE QUOTATION MARK}hui e\N{COMBINING ACUTE ACCENT}té", must=["aujourd'hui été"])
@@ -81,6 +98,11 @@ def test_typographic_apostrophes_and_composed_accents_are_like_others() -> None:
         ("La gare.", "word", False),
         ("La (vieille) gare)", "word", True),
         ("Non !", "!", True),
+        ("どこですか。", "?", True),
+        ("「どこなの。」", "?", True),
+        ("ここです。", "?", False),
+        ("駅の前", "word", True),
+        ("駅の前。", "word", False),
     ],
 )
 def test_endings(output: str, ending: str, expected: bool) -> None:
@@ -90,6 +112,12 @@ def test_endings(output: str, ending: str, expected: bool) -> None:
 def test_capitals_may_hold_a_unit_but_no_words() -> None:
     assert in_capitals("LE TRAIN PART À 17h45")
     assert not in_capitals("LE TRAIN part à 17 h")
+
+
+def test_marks_may_be_as_wide_as_kanji() -> None:
+    assert unmet("Where?", "どこ？", must=["どこ"], ends="?") == []
+    assert unmet("No!", "いや！", must=["いや"], ends="!") == []
+    assert unmet("The beach", "浜辺！", must=["浜辺"], ends="word") == ["no punctuation at the end"]
 
 
 def test_all_that_is_unmet_is_said() -> None:

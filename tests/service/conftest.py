@@ -10,7 +10,7 @@ import pytest
 from service.artifact import Artifact, read_artifact
 from service.http.app import create_app
 from service.loading import load_models
-from service.markup.placeholders import STAND_INS
+from service.markup.stand_ins import STAND_INS
 from service.metrics import Metrics
 from service.registry import Models
 from service.settings import Settings

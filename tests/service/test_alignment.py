@@ -116,6 +116,20 @@ def test_letters_without_spaces_are_one_word_with_those_of_the_same_token() -> N
     ]
 
 
+def test_japanese_words_of_a_translation_are_aligned_one_by_one() -> None:
+    sentence = AlignedSentence(
+        tokens("The dog runs.", "The", "dog", "runs", "."),
+        tokens("犬が走る。", "犬", "が", "走る", "。"),
+        np.array(
+            [[0, 0.9, 0.1, 0, 0], [0.1, 0.6, 0.3, 0, 0], [0, 0.1, 0.9, 0, 0], [0, 0, 0, 0.9, 0.1], [0, 0, 0, 0, 1]],
+            np.float32,
+        ),
+    )
+    found = aligned([sentence], view("The dog runs."), view("犬が走る。")).words
+    assert [word.token for word in found.target] == ["犬", "が", "走る", "。"]
+    assert found.spans == [((4, 7), (0, 1)), ((4, 7), (1, 2)), ((8, 12), (2, 4)), ((12, 13), (4, 5))]
+
+
 @given(st.text())
 def test_words_are_parts_of_the_text_and_only_white_space_is_between(text: str) -> None:
     found = words(text)

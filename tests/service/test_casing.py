@@ -113,6 +113,11 @@ def test_one_word_in_capitals_is_a_sentence_in_capitals_where_it_is_known(text: 
 def test_capitals_are_as_many_characters() -> None:
     assert in_capitals("Où est la straße ?") == "OÙ EST LA STRAẞE ?"
     assert in_capitals("ﬁn") == "ﬁN"
+    assert in_capitals("где вокзал, Tom?") == "ГДЕ ВОКЗАЛ, TOM?"
+
+
+def test_names_among_letters_without_capitals_stay_as_they_are() -> None:
+    assert in_capitals("Tomは駅にいる。") == "Tomは駅にいる。"
 
 
 @given(st.text(), st.text())

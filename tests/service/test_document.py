@@ -8,8 +8,9 @@ import pytest
 
 from service.markup.document import parse
 from service.markup.grouped_numbers import as_written, grouped_numbers
-from service.markup.placeholders import STAND_INS, protect
+from service.markup.placeholders import protect
 from service.markup.restoration import Restored, restore, untranslated
+from service.markup.stand_ins import STAND_INS
 from service.markup.words import AlignedWords
 from tests.service.documents import unchanged, words
 
@@ -69,6 +70,25 @@ def test_a_number_in_another_notation_keeps_its_tags_and_moves_others(
     else:
         restored = restore(protected, text, [aligned(protected.text, text, "0-0 0-1 1-2 2-3 3-4")], in_english)
     assert document.render([restored]) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        ("<b>Stop!</b> Go.", "止まれ！行け。", "0-0 1-1 2-2", "<b>止まれ！</b>行け。"),
+        ("<b>Stop</b>! Go.", "止まれ！行け。", "0-0 1-1 2-2", "<b>止まれ</b>！行け。"),
+        ('Go. <b>"Stop."</b>', "行け。「止まれ。」", "0-0 3-2", "行け。<b>「止まれ。」</b>"),
+        ("Go, <b>(big)</b>", "行け、大きい", "0-0 3-2", "行け、<b>大きい</b>"),
+        ("the <img src=x> dog", "その、犬", "0-0 1-2", "その、<img src=x>犬"),
+        ("the <img src=x> dog", "犬", "1-0", "<img src=x>犬"),
+        ("<label>Age <input></label>", "年齢", "0-0", "<label>年齢<input></label>"),
+        ("<p>a <b>b <img></b> c</p>", "犬、CD、今", "0-0 1-2 2-4", "<p>犬、<b>CD<img></b>、今</p>"),
+        ("Use <code>x</code>, now", "今、トロント。", "1-2 3-0", "今、<code>x</code>。"),
+        ("Use <code>x</code> now", "ボストンを使う", "", "<code>x</code>を使う"),
+    ],
+)
+def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
 
 
 def texts(html: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,19 @@ async def test_every_text_is_answered_in_order(serve: Serve, oracle: Oracle) -> 
         translations = (await client.post("/translate", json={"text": texts})).json()["translations"]
     assert translations[0]["text"] == oracle("the dog")[0]
     assert len(translations) == 3
+
+
+@pytest.mark.parametrize(("target", "words"), [("ru", "Спасибо большое"), ("ja", "ありがとう"), ("fr", "Спасибо")])
+async def test_words_in_other_letters_come_back_as_they_are(
+    serve: Serve, tiny_translator: TinyTranslator, tmp_path: Path, target: str, words: str
+) -> None:
+    tiny_translator.save(tmp_path / "tiny", directions=[{"source": "en", "target": target}])
+    async with serve(artifacts=tmp_path) as client:
+        alone, inside = (await client.post("/translate", json={"text": [words, f"The dog: {words}"]})).json()[
+            "translations"
+        ]
+    assert alone["text"] == words
+    assert words in inside["text"]
 
 
 @pytest.mark.parametrize("text", [" ", "\n\t \r\n", "\u3000"])

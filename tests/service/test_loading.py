@@ -1,0 +1,28 @@
+"""How models are put together, as settings and the machine say."""
+
+from pathlib import Path
+from typing import Literal
+from unittest.mock import Mock
+
+import pytest
+
+from service import loading
+from service.metrics import Metrics
+from service.runner.provider import Provider
+from service.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("provider", "threads", "workers"), [("cpu", 1, 1), ("cpu", 3, 3), ("cpu", 16, 4), ("cuda", 16, 1)]
+)
+def test_a_model_has_a_worker_per_thread_but_few(provider: Literal["cpu", "cuda"], threads: int, workers: int) -> None:
+    assert loading.default_workers(Provider(provider, threads)) == workers
+
+
+@pytest.mark.parametrize(("workers", "expected"), [(None, 2), (3, 3)])
+def test_a_model_has_as_many_workers_as_settings_say(
+    monkeypatch: pytest.MonkeyPatch, artifacts: Path, workers: int | None, expected: int
+) -> None:
+    monkeypatch.setattr(loading, "Worker", Mock())
+    models = loading.load_models(Settings(artifacts=artifacts, provider="cpu", threads=2, workers=workers), Metrics())
+    assert len(models.translators[0].pool.engines) == expected
