@@ -56,6 +56,10 @@ export class ClassifyView {
     this.#task.ask({ now: true });
   }
 
+  get text() {
+    return this.#task.editor.text;
+  }
+
   get state() {
     const model = this.#models.length > 1 ? this.#model.name : "";
     return { model, attention: this.#task.attention.state, text: this.#task.editor.text };

@@ -44,17 +44,20 @@ function open(all) {
     current = name;
     keep();
   });
-  const restore = () => {
+  const restore = (_event, written = {}) => {
     const { view, state } = readHash();
     const name = view in views ? view : Object.keys(views)[0];
+    if (written[name]) state.set("text", written[name]);
     restoring = true;
     views[name].restore(state);
     choose(name);
     restoring = false;
   };
   restoring = true;
-  for (const view of Object.values(views)) view.restore(new URLSearchParams());
-  restore();
+  // A visitor may have written before the page knew its models.
+  const written = Object.fromEntries(Object.entries(views).map(([name, { text }]) => [name, text]));
+  for (const [name, view] of Object.entries(views)) view.restore(new URLSearchParams({ text: written[name] }));
+  restore(null, written);
   addEventListener("hashchange", restore);
 }
 

@@ -51,6 +51,10 @@ export class TranslateView {
     this.#task.ask({ now: true });
   }
 
+  get text() {
+    return this.#task.editor.text;
+  }
+
   get state() {
     const { model, source, target } = this.#choice;
     const direction = this.#choices.length > 1 ? { source, target, model: model.name } : {};

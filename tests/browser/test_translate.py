@@ -170,6 +170,19 @@ def test_the_address_keeps_text_and_task(visit: Visit) -> None:
     expect(part(page, "prediction")).to_contain_text("positive")
 
 
+def test_what_is_written_before_the_models_are_known_stays(visit: Visit) -> None:
+    held: list[Route] = []
+    page = visit(state("translate"), before=lambda page: page.route("**/models", lambda route: held.append(route)))
+    editor(page).fill(TEXT)
+    while not held:
+        page.wait_for_timeout(10)
+    for route in held:
+        route.continue_()
+    settle(page)
+    expect(editor(page)).to_have_value(TEXT)
+    expect(part(page, "translation")).not_to_be_empty()
+
+
 def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
     def both_ways(route: Route) -> None:
         answer = route.fetch()
