@@ -16,6 +16,7 @@ from service.http.timing import Timing
 from service.markup.document import parse
 from service.markup.grouped_numbers import grouped_numbers
 from service.markup.placeholders import Protected, protect
+from service.markup.respelling import degrees_in_words
 from service.markup.scripts import foreign_words
 from service.text.casing import in_small_letters, without_emphasis, without_title_case
 from service.text.sentences import Span, sentence_spans, stripped
@@ -177,4 +178,5 @@ class Translator:
 
 def _protected(text: str, keep: Iterable[Span], direction: Direction) -> Protected:
     foreign = foreign_words(text, direction.source)
-    return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source))
+    in_words = degrees_in_words(text, direction.source, direction.target)
+    return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source), in_words)

@@ -136,8 +136,10 @@ class Protected:
         return not self.placeholders or any(map(str.isalpha, "".join([*rest, self.original[position:]])))
 
 
-def protect(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> Protected:
-    """Replace placeholders by stand-ins, and what else is to be kept, which may be numbers."""
+def protect(
+    text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = (), in_words: Iterable[tuple[Span, str]] = ()
+) -> Protected:
+    """Replace placeholders by stand-ins, and what else is to be kept, which may be numbers; signs by words for them."""
     placed = found(text, keep, numbers)
     stand_ins = _stand_ins(text) if placed else {}
     replaced = [(span, next(stand_ins[kind])) for span, kind in placed]
@@ -145,7 +147,7 @@ def protect(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) 
     replaced += [(span, "") for span in _symbols(text) if len(set(overlapping(taken, span))) == 1]
     replaced.sort(key=lambda item: item[0].pair)
     taken = [span for span, _ in replaced]
-    respelled = [item for item in respellings(text) if len(set(overlapping(taken, item[0]))) == 1]
+    respelled = [item for item in (*respellings(text), *in_words) if len(set(overlapping(taken, item[0]))) == 1]
     shown = [(span, word or " " * _is_between_words(text, span)) for span, word in replaced]
     protected, edits = edited(text, sorted(shown + respelled, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))

@@ -39,6 +39,10 @@ _COMPATIBLE = re.compile(f"{_LIGATURE}|{_OTHER_WIDTH}")
 _SUSPECT = re.compile(rf"[\uf900-\ufaff]|{_LIGATURE}|{_OTHER_WIDTH}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
 """What each of these has one of: most texts have none, and are not searched."""
 _INVISIBLES = re.compile(f"{_INVISIBLE}+")
+_DEGREES = re.compile(r"(?<=\d)[ \u00a0\u202f]?°[ \u00a0\u202f]?([CF])\b")
+_SCALES = {"C": " degrees", "F": " degrees Fahrenheit"}
+_WITHOUT_SIGN = frozenset({"ja", "ru"})
+"""Languages whose corpora have temperatures in words alone, so that models into them do not write the sign."""
 
 
 def respellings(text: str) -> Iterator[tuple[Span, str]]:
@@ -54,6 +58,13 @@ def respellings(text: str) -> Iterator[tuple[Span, str]]:
             usual = _STRESS.sub("", composed.translate(_STRESSED_LETTERS))
         if usual != match.group():
             yield Span(*match.span()), usual
+
+
+def degrees_in_words(text: str, source: str, target: str) -> Iterator[tuple[Span, str]]:
+    """Signs of English temperatures, in order, and the words for them: 20 °C is 20 degrees."""
+    if source == "en" and target in _WITHOUT_SIGN and "°" in text:
+        for match in _DEGREES.finditer(text):
+            yield Span(*match.span()), _SCALES[match.group(1)]
 
 
 def respelled(text: str) -> tuple[str, Edits]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service.markup.edits import edited
 from service.markup.placeholders import protect
-from service.markup.respelling import respellings
+from service.markup.respelling import degrees_in_words, respellings
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,25 @@ def test_once_is_enough(text: str) -> None:
     once, _ = edited(text, respellings(text))
     assert "\u200b" not in once
     assert normalize("NFC", edited(once, respellings(once))[0]) == normalize("NFC", once)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It is 20 °C today.", "It is 20 degrees today."),
+        ("-5°C, 68\u00a0°\u00a0F", "-5 degrees, 68 degrees Fahrenheit"),
+        ("30° to the left, 20 °Cs, °C", "30° to the left, 20 °Cs, °C"),
+    ],
+)
+def test_temperatures_are_read_in_words_where_the_sign_is_never_written(text: str, shown: str) -> None:
+    for target in ("ru", "ja"):
+        assert edited(text, degrees_in_words(text, "en", target))[0] == shown
+    assert list(degrees_in_words(text, "en", "fr")) == []
+    assert list(degrees_in_words(text, "fr", "ru")) == []
+
+
+def test_what_is_kept_keeps_its_sign() -> None:
+    text = "See https://a.org/20°C at 20 °C."
+    protected = protect(text, in_words=degrees_in_words(text, "en", "ru"))
+    assert protected.text == "See Toronto at 20 degrees."
+    assert protected.edits.old[-1].of(text) == " °C"
