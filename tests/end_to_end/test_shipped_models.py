@@ -71,6 +71,8 @@ def test_a_sentence_is_translated(server: httpx.Client, text: str, words: list[s
         ("Wo ist der Bahnhof?", "de", "en", ["where", "station"]),
         ("Где мой паспорт?", "ru", "en", ["where", "my", "passport"]),
         ("Моя сестра живёт в Москве.", "ru", "en", ["my", "sister", "lives", "moscow"]),
+        ("My sister lives in London.", "en", "ru", ["моя", "сестра", "живёт", "лондоне"]),
+        ("I have a black dog.", "en", "ru", ["меня", "чёрная", "собака"]),
         ("駅はどこですか。", "ja", "en", ["where", "station"]),
         ("私の妹は東京に住んでいます。", "ja", "en", ["my", "sister", "lives", "tokyo"]),
     ],
@@ -116,7 +118,8 @@ def test_what_nobody_sees_changes_no_answer(
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en"), ("ru", "en"), ("ja", "en")]
+    ("source", "target"),
+    [("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en"), ("en", "ru"), ("ru", "en"), ("en", "ja"), ("ja", "en")],
 )
 def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str, target: str) -> None:
     numbers = ["01 23 45 67 89", "192.168.1.1", "22500", "12/05/1990", "2033", "1234567", "A1B2C3", "`npm install`"]
@@ -139,7 +142,9 @@ def test_long_numbers_and_codes_come_out_whole(server: httpx.Client, source: str
         ("The house costs 1,234,567 euros.", "en", "de", "1.234.567"),
         ("Das Haus kostet 425.000 Euro.", "de", "en", "425,000"),
         ("La maison coûte 12 345 euros.", "fr", "en", "12,345"),
+        ("The house costs 425,000 euros.", "en", "ru", "425\u00a0000"),
         ("Дом стоит 425 000 евро.", "ru", "en", "425,000"),
+        ("The house costs 425,000 euros.", "en", "ja", "425,000"),
         ("家は42万5000円です。", "ja", "en", "425,000"),
     ],
 )
