@@ -78,10 +78,8 @@ def train(
 @app.command()
 def compress(checkpoint: CheckpointDir) -> None:
     """Keep the weights of a checkpoint in int8, at half the size of float16; evaluate and export it after that."""
-    before = (checkpoint / WEIGHTS).stat().st_size if (checkpoint / WEIGHTS).is_file() else 0
     compress_checkpoint(checkpoint)
-    after = (checkpoint / WEIGHTS).stat().st_size
-    console.print(f"{checkpoint / WEIGHTS}: {before / 1e6:.1f} MB are {after / 1e6:.1f} MB now")
+    console.print(f"{checkpoint / WEIGHTS}: {(checkpoint / WEIGHTS).stat().st_size / 1e6:.1f} MB")
 
 
 @app.command()

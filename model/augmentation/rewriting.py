@@ -12,7 +12,7 @@ import numpy as np
 from model.augmentation.word_pairs import word_pairs
 from model.config import Rewrite
 from model.data import Row
-from model.words import JAPANESE_LETTERS
+from model.words import HALF_WIDTH, JAPANESE_LETTERS
 
 VARIANTS = 4
 """Rows that `other_names` makes of one, each with names of its own."""
@@ -25,8 +25,6 @@ WIDE_MARKS = ("。", "！", "？", "」", "』")
 MOST_JOINED = 4
 LONGEST_LIST = 8
 FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
-HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
-"""Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
 FULL_WIDTH_DIGITS = {code: HALF_WIDTH[code] for code in range(ord("０"), ord("９") + 1)}
 KANJI_DIGITS = "〇一二三四五六七八九"
 KANJI_POWERS = ("", "十", "百", "千")

@@ -36,6 +36,7 @@ ADDRESS = {
     "ru": ", forms of address (ты or вы) and the gender of who speaks",
     "ja": " and how polite it is (だ or です)",
 }
+"""What else may change from sentence to sentence, by target language."""
 
 METRICS = {"bleu": "BLEU", "bleu_of_characters": "BLEU of characters", "chrf": "chrF"}
 """Of translations."""

@@ -9,14 +9,12 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
-from model.words import JAPANESE_LETTERS
+from model.words import HALF_WIDTH, JAPANESE_LETTERS
 
 Ending = Literal["?", "!", "word"]
 
 WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
-FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-"""Digits, letters and marks that are as wide as kanji, and those of ASCII."""
 NUMERALS = r"\d\u3007一二三四五六七八九十百千万億"
 _EDGE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
 WORD_START, WORD_END = _EDGE % r"(?<!\w)", _EDGE % r"(?!\w)"
@@ -43,7 +41,7 @@ REPEATED = ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE), (REPE
 def plain(text: str) -> str:
     """The text with one kind of apostrophe and of space, composed accents, and nothing of ASCII in full width."""
     text = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    return " ".join(text.translate(FULL_WIDTH).split())
+    return " ".join(text.translate(HALF_WIDTH).split())
 
 
 def found(pattern: str, text: str) -> str | None:

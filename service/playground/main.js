@@ -44,7 +44,7 @@ function open(all) {
     current = name;
     keep();
   });
-  const restore = (_event, written = {}) => {
+  const restore = (written = {}) => {
     const { view, state } = readHash();
     const name = view in views ? view : Object.keys(views)[0];
     if (written[name]) state.set("text", written[name]);
@@ -53,12 +53,12 @@ function open(all) {
     choose(name);
     restoring = false;
   };
-  restoring = true;
   // A visitor may have written before the page knew its models.
   const written = Object.fromEntries(Object.entries(views).map(([name, { text }]) => [name, text]));
-  for (const [name, view] of Object.entries(views)) view.restore(new URLSearchParams({ text: written[name] }));
-  restore(null, written);
-  addEventListener("hashchange", restore);
+  restoring = true;
+  for (const view of Object.values(views)) view.restore(new URLSearchParams());
+  restore(written);
+  addEventListener("hashchange", () => restore());
 }
 
 start();
