@@ -78,18 +78,21 @@ def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> 
             f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
             "other one, and all that follows would differ"
         )
-    traced = trace_all(in_float16(model) if precision == "fp16" else with_small_n_grams(model))
+    traced = trace_all(in_float16(model) if precision == "fp16" else with_small_tables(model))
     if precision == "int8":
         for name, limits in activation_limits(traced, model).items():
             quantize(traced[name], limits)
     return traced
 
 
-def with_small_n_grams(model: Transformer | TransformerClassifier) -> Transformer | TransformerClassifier:
-    """A copy whose n-grams' weights are kept in float16, as in the checkpoint: the graph adds them up in float32."""
+def with_small_tables(model: Transformer | TransformerClassifier) -> Transformer | TransformerClassifier:
+    """A copy whose n-grams and regions are looked up in float16, as in the checkpoint, and added up in float32."""
     small = copy.deepcopy(model)
-    if isinstance(small, TransformerClassifier) and small.n_grams is not None:
-        small.n_grams.half()
+    if isinstance(small, TransformerClassifier):
+        if small.n_grams is not None:
+            small.n_grams.half()
+        if small.regions is not None:
+            small.regions.embedding.tokens.half()
     return small
 
 
@@ -102,4 +105,6 @@ def in_float16(model: Transformer | TransformerClassifier) -> Transformer | Tran
     half = copy.deepcopy(model).half()
     if isinstance(half, TransformerClassifier):
         half.output.float()
+        if half.regions is not None:
+            half.regions.output.float()
     return half

@@ -124,7 +124,7 @@ class ClassifierGraph(nn.Module):
         self.embedding = model.embedding
         self.encoder = model.encoder
         self.output = model.output
-        self.n_grams = model.n_grams
+        self.n_grams, self.regions = model.n_grams, model.regions
         self.classify = model.classify
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

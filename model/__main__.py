@@ -28,7 +28,7 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import ConfigError, load_config
+from model.config import ConfigError, Part, load_config
 from model.data import DataError, read_tsv, write_tsv
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
@@ -60,6 +60,7 @@ def train(
     start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
     new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
     start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
+    only: Annotated[Part | None, typer.Option(help="Train this part of a classifier, keep those of --start.")] = None,
 ) -> None:
     """Train a model. Killed and started again, it goes on from its last checkpoint.
 
@@ -67,12 +68,13 @@ def train(
     same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
     checkpoint has begin with its embeddings, others, where `data.pivot` is given, with those of their translations.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
+    With --only one part of a classifier is trained; the weights of --start need not have it.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 
     loaded = load_config(config)
     run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
-    train_model(loaded, data, run, out, start, new_vocabulary, start_share)
+    train_model(loaded, data, run, out, start, new_vocabulary, start_share, only)
 
 
 @app.command()

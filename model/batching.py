@@ -116,7 +116,21 @@ class MaskedBatch:
         return int(self.masked.sum())
 
 
-Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch
+@dataclass(frozen=True)
+class UnlabelledBatch:
+    ids: Tensor  # (B, S)
+    lengths: Tensor  # (B)
+
+    @property
+    def padded_tokens(self) -> int:
+        return self.ids.numel()
+
+    @property
+    def n_predictions(self) -> int:
+        return int(self.lengths.sum())
+
+
+Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch | UnlabelledBatch
 
 
 @dataclass(frozen=True)
@@ -237,6 +251,14 @@ def collate_masked(
     targets, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
     hidden = (torch.rand(targets.shape, generator=generator) < masked) & (targets != PAD_ID)
     return MaskedBatch(targets.masked_fill(hidden, UNK_ID), lengths, targets, hidden)
+
+
+def collate_unlabelled(
+    examples: Sequence[ReviewExample],
+    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
+) -> UnlabelledBatch:
+    """Pad texts into one batch, whatever their labels. Nothing is drawn from the generator."""
+    return UnlabelledBatch(*pad([e.ids for e in examples], bucket(max(len(example) for example in examples))))
 
 
 def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tuple[Tensor, Tensor]:

@@ -122,16 +122,21 @@ def compress_checkpoint(directory: Path) -> None:
     save_file(compressed(weights), directory / WEIGHTS)
 
 
-def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
+def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, may_lack: str | None = None) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
     A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
     al. 2016; Kocmi and Bojar 2018).
 
+    Args:
+        may_lack: a module of the model that keeps its own weights where the checkpoint has none for it.
+
     Raises:
         CheckpointError: its model has other dimensions.
     """
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
+    if may_lack is not None:
+        weights = {n: w for n, w in model.state_dict().items() if n.startswith(f"{may_lack}.")} | weights
     into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
     try:
         for name, rows in model.state_dict().items():

@@ -22,6 +22,8 @@ Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre"]
 Cell = Literal["gru", "lstm"]
 Precision = Literal["32-true", "bf16-mixed"]
+Part = Literal["encoder", "n_grams", "regions"]
+"""Of a classifier; each is trained as if there were no other."""
 
 
 class LayerConfig(Strict):
@@ -109,6 +111,18 @@ class NGramConfig(Strict):
     """Tokens of the longest run."""
 
 
+class RegionConfig(Strict):
+    """Regions, of which a classifier's logits get what their strongest say (model/networks/regions.py)."""
+
+    width: PositiveInt
+    """Of a region's vector."""
+    detectors: PositiveInt
+    radius: PositiveInt = 2
+    """Tokens on either side of the one in the middle."""
+    dropout: float = Field(default=0.5, ge=0, lt=1)
+    """Of what the detectors found, in training."""
+
+
 class ClassifierConfig(LayerConfig):
     """An encoder classifier; `labels` in the order of its logits."""
 
@@ -119,12 +133,14 @@ class ClassifierConfig(LayerConfig):
     """Read A to Z as a to z: fewer word pieces, each seen more often."""
     pooling: Literal["max", "mean"] = "max"
     n_grams: NGramConfig | None = None
-    """None for the encoder alone."""
+    regions: RegionConfig | None = None
+    """With neither, the encoder is alone."""
 
     @model_validator(mode="after")
-    def _n_grams_add_up(self) -> Self:
-        if self.n_grams is not None and self.pooling != "mean":
-            raise ValueError("n_grams need mean pooling: beside a maximum their weights would not be their own")
+    def _parts_add_up(self) -> Self:
+        for name in ("n_grams", "regions"):
+            if getattr(self, name) is not None and self.pooling != "mean":
+                raise ValueError(f"{name} need mean pooling: beside a maximum their logits would not be their own")
         return self
 
 
@@ -275,6 +291,17 @@ class NGramTrainingConfig(Strict):
     """Of a text's two highest logits, in nats: texts of which the first is less sure are left out."""
 
 
+class RegionTrainingConfig(Strict):
+    """Training of a classifier's regions, apart from its encoder."""
+
+    unlabelled: tuple[DataSource, ...] = Field(min_length=1)
+    """Texts that teach what is near a region, and so what its vector is."""
+    pretraining: TrainingConfig
+    """On these texts."""
+    training: TrainingConfig
+    """Of what is told by the vectors, which stay as they are, on labelled texts."""
+
+
 class Config(Strict):
     """A whole experiment: `python -m model train` needs nothing else."""
 
@@ -286,6 +313,7 @@ class Config(Strict):
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
     n_gram_training: NGramTrainingConfig | None = None
+    region_training: RegionTrainingConfig | None = None
 
     @model_validator(mode="after")
     def _the_longest_batch_has_positions(self) -> Self:
@@ -304,10 +332,10 @@ class Config(Strict):
         return self
 
     @model_validator(mode="after")
-    def _n_grams_are_trained(self) -> Self:
-        n_grams = isinstance(self.model, ClassifierConfig) and self.model.n_grams is not None
-        if n_grams != (self.n_gram_training is not None):
-            raise ValueError("model.n_grams and n_gram_training go together: one of them is missing")
+    def _parts_are_trained(self) -> Self:
+        for part, training in (("n_grams", "n_gram_training"), ("regions", "region_training")):
+            if (getattr(self.model, part, None) is None) != (getattr(self, training) is None):
+                raise ValueError(f"model.{part} and {training} go together: one of them is missing")
         return self
 
     @model_validator(mode="after")
@@ -316,19 +344,23 @@ class Config(Strict):
             if self.data.pivot:
                 raise ValueError(f"data.pivot is of translators, and the model's task is {self.model.task}")
             sources = [*self.data.train, *self.data.validation, *self.data.test]
-            sources += self.pretraining.train if self.pretraining else ()
-            sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
+            sources += self.unlabelled()
             for name in ("merge_dropout", "prefix"):
                 if any(getattr(source, name) for source in sources):
                     raise ValueError(f"{name} is of sources of translations, and the model's task is {self.model.task}")
         return self
 
+    def unlabelled(self) -> list[DataSource]:
+        """What the parts of a classifier are trained on without labels, or with labels of their own."""
+        return [
+            *(self.pretraining.train if self.pretraining else ()),
+            *(self.n_gram_training.unlabelled if self.n_gram_training else ()),
+            *(self.region_training.unlabelled if self.region_training else ()),
+        ]
+
     def licences(self) -> dict[str, str]:
         """Of each corpus that is trained on, or that a pivot is, by its file."""
-        sources = [*self.data.train, *self.data.pivot]
-        sources += self.pretraining.train if self.pretraining else ()
-        sources += self.n_gram_training.unlabelled if self.n_gram_training else ()
-        return {source.file: source.licence for source in sources}
+        return {source.file: source.licence for source in (*self.data.train, *self.data.pivot, *self.unlabelled())}
 
 
 def load_config(path: Path) -> Config:

@@ -105,6 +105,9 @@ def _layers(model: ModelConfig) -> str:
         layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
         if model.n_grams is not None:
             layers += f", {model.n_grams.buckets:,} weights of runs of up to {model.n_grams.longest} tokens"
+        if model.regions is not None:
+            regions = model.regions
+            layers += f", {regions.detectors} detectors over regions of {2 * regions.radius + 1} tokens"
     elif isinstance(model, LanguageModelConfig):
         layers = f"{model.n_decoder_layers} decoder layers without an encoder"
     else:
@@ -169,6 +172,11 @@ def _data(config: Config, training: dict[str, Any]) -> str:
             f"| {source.file}, as the n-grams label it | those they are sure of | {source.licence} |"
             for source in texts
         ]
+    if config.region_training is not None:
+        rows += [
+            f"| {source.file}, without labels, for the vectors of regions | all | {source.licence} |"
+            for source in config.region_training.unlabelled
+        ]
     earlier = training.get("licences", {}).items() - config.licences().items()
     rows += [f"| {file}, in an earlier run | | {licence} |" for file, licence in sorted(earlier)]
     return "\n".join(
@@ -214,6 +222,8 @@ def _training(config: Config, training: dict[str, Any]) -> str:
     )
     if share := training.get("start_share"):
         text += f" Of the final weights {share:.0%} are those that the last run began with (`--start-share`)."
+    if only := training.get("only"):
+        text += f" The last run trained the model's {_words(only)} alone (`--only {only}`)."
     if origin:
         text += f" It began with the weights of {origin}: what the card of that says of corpora and licences holds too."
     return text

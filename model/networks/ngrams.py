@@ -90,15 +90,3 @@ class NGramLogits(nn.Module):
         assert self.scale is not None
         self.weight.data *= self.scale
         self.scale = None
-
-
-class NGramClassifier(nn.Module):
-    """The n-grams on their own, as they are trained."""
-
-    def __init__(self, n_grams: NGramLogits) -> None:
-        super().__init__()
-        self.n_grams = n_grams
-
-    def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
-        return self.n_grams.pooled(ids, lengths), self.n_grams(ids, lengths)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from model.config import ClassifierConfig, LayerConfig, TransformerConfig
 from model.networks.layers import DecoderLayer, EncoderLayer, LayerCache, TokenEmbedding
 from model.networks.ngrams import NGramLogits
+from model.networks.regions import RegionLogits
 
 
 def padding_mask(lengths: Tensor, size: int) -> Tensor:
@@ -157,6 +158,7 @@ class TransformerClassifier(nn.Module):
         self.output = nn.Linear(config.d_model, len(config.labels))
         n_labels = len(config.labels)
         self.n_grams = NGramLogits(config.vocab_size, n_labels, config.n_grams) if config.n_grams else None
+        self.regions = RegionLogits(config.vocab_size, n_labels, config.regions) if config.regions else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""
@@ -172,11 +174,24 @@ class TransformerClassifier(nn.Module):
         """Encoder output (B, S, E) for ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
         token_logits = self.output(hidden)
-        if self.n_grams is not None:
-            token_logits = token_logits + self.n_grams(ids, lengths)
+        for part in (self.n_grams, self.regions):
+            if part is not None:
+                token_logits = token_logits + part(ids, lengths)
         token_logits = token_logits.masked_fill(padding, 0.0)
         if self.config.pooling == "max":
             pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)
         else:
             pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1)
         return pooled, token_logits
+
+
+class PartClassifier(nn.Module):
+    """N-grams or regions on their own, as they are trained."""
+
+    def __init__(self, part: NGramLogits | RegionLogits) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B): logits (B, C)."""
+        return self.part.pooled(ids, lengths)

@@ -15,7 +15,6 @@ from model.config import (
     Config,
     DataSource,
     LanguageModelConfig,
-    PretrainingConfig,
     RecurrentConfig,
     TransformerConfig,
 )
@@ -75,7 +74,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
 
 
 def prepare_pretraining(
-    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
+    config: Config, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
 ) -> TrainingData:
     """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
 
@@ -85,7 +84,7 @@ def prepare_pretraining(
     size = config.data.max_tokens
     windows = [
         ReviewExample(ids[start : start + size], label=0)
-        for ids in encode(tokenizer, _untested_texts(config, pretraining.train, data_dir))
+        for ids in encode(tokenizer, _untested_texts(config, sources, data_dir))
         for start in range(0, len(ids), size)
     ]
     n_held_out = len(windows) // 100

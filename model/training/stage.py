@@ -24,28 +24,29 @@ from model.batching import (
     ReviewBatch,
     TextBatch,
     TranslationBatch,
+    UnlabelledBatch,
     batches_by_length,
 )
 from model.checkpoint import Model, average_weights
 from model.config import TrainingConfig
 from model.networks.attention import MultiHeadAttention
 from model.networks.language_model import LanguageModel
-from model.networks.ngrams import NGramClassifier
-from model.networks.transformer import TransformerClassifier
+from model.networks.transformer import PartClassifier, TransformerClassifier
 from model.networks.translator import TranslationModel
 from model.tokenizer import PAD_ID
 from model.training.examples import TrainingData
 from model.training.loss import linear_cross_entropy
+from model.training.nearby_tokens import NearbyTokens
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
 
 VALIDATION_TOKENS = 4096
-STEPS = "steps"
+STEPS, LAST = "steps", "last.ckpt"
 
 log = logging.getLogger(__name__)
 
-Trainable = Model | NGramClassifier
+Trainable = Model | PartClassifier | NearbyTokens
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,10 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
         callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
         use_distributed_sampler=False,
     )
-    last = last_checkpoint(run_dir)
+    last = run_dir / STEPS / LAST  # Lightning's, from which a stage goes on
     trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
     last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-stage.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
-
-
-def last_checkpoint(run_dir: Path) -> Path:
-    """Lightning's, from which a stage goes on."""
-    return run_dir / STEPS / "last.ckpt"
 
 
 class Clock(Callback):
@@ -140,7 +136,7 @@ class TrainingModule(lightning.LightningModule):
         size = batch.n_predictions
         self.log("validation_loss", self.loss(batch, label_smoothing=0.0), batch_size=size, prog_bar=True)
         if isinstance(batch, ReviewBatch):
-            accuracy = (self.model(batch.ids, batch.lengths)[0].argmax(dim=-1) == batch.labels).float().mean()
+            accuracy = (self._class_logits(batch).argmax(dim=-1) == batch.labels).float().mean()
             self.log("validation_accuracy", accuracy, batch_size=size, prog_bar=True)
 
     def on_validation_epoch_end(self) -> None:
@@ -155,8 +151,16 @@ class TrainingModule(lightning.LightningModule):
             assert isinstance(self.model, TransformerClassifier)
             hidden = self.model.encode(batch.ids, batch.lengths)
             return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
-        logits, _ = self.model(batch.ids, batch.lengths)
-        return F.cross_entropy(logits.float(), batch.labels, label_smoothing=label_smoothing)
+        if isinstance(batch, UnlabelledBatch):
+            assert isinstance(self.model, NearbyTokens)
+            nearby: Tensor = self.model(batch.ids, batch.lengths)
+            return nearby
+        return F.cross_entropy(self._class_logits(batch), batch.labels, label_smoothing=label_smoothing)
+
+    def _class_logits(self, batch: ReviewBatch) -> Tensor:
+        result = self.model(batch.ids, batch.lengths)
+        logits: Tensor = result if isinstance(self.model, PartClassifier) else result[0]
+        return logits.float()
 
     def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
         """What predicts target_output (B, T): (B, T, E)."""
@@ -169,7 +173,7 @@ class TrainingModule(lightning.LightningModule):
         return hidden
 
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-        assert not isinstance(self.model, NGramClassifier)
+        assert not isinstance(self.model, PartClassifier | NearbyTokens)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:

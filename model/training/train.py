@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import lightning
 import numpy as np
@@ -22,6 +22,7 @@ from model.batching import (
     collate_reviews,
     collate_texts,
     collate_translations,
+    collate_unlabelled,
     pad,
 )
 from model.checkpoint import (
@@ -41,21 +42,28 @@ from model.config import (
     ConfigError,
     LanguageModelConfig,
     NGramTrainingConfig,
-    PretrainingConfig,
+    Part,
+    RegionTrainingConfig,
     TrainingConfig,
     load_config,
 )
-from model.networks.ngrams import NGramClassifier, NGramLogits
-from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import load_tokenizer
+from model.networks.ngrams import NGramLogits
+from model.networks.regions import RegionLogits
+from model.networks.transformer import PartClassifier, Transformer, TransformerClassifier
+from model.tokenizer import PAD_ID, load_tokenizer
 from model.training.calibration import calibrate
 from model.training.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
+from model.training.nearby_tokens import NearbyTokens
 from model.training.precision import usable_precision
-from model.training.stage import Stage, last_checkpoint, optimize
+from model.training.stage import LAST, STEPS, Stage, optimize
 from model.training.translated_embeddings import begin_with_translations, pivot_column
 
 START, PRETRAINING = "start", "pretraining"
 SELF_LABELLING_TOKENS = 65_536
+VECTORS_MEASURED = 100
+"""Texts by whose regions the length of vectors is made the same, however long they became in training."""
+COMMON = 60
+"""Tokens so common that they are near every region: marks, articles, pronouns."""
 
 
 def train(
@@ -66,6 +74,7 @@ def train(
     start: Path | None = None,
     new_vocabulary: bool = False,
     start_share: float = 0.0,
+    only: Part | None = None,
 ) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
@@ -75,12 +84,13 @@ def train(
             lacks begin with the embeddings of their translations, if `config.data.pivot` tells these.
         start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
             the new texts do not tell is not forgotten (Wortsman et al. 2022).
+        only: the part of a classifier that is trained; its others are as in `start`, which need not have this one.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
         ConfigError: `start_share` is of nothing, or the model is a classifier; there is a pivot, and `start` does not
-            share one language with the model.
+            share one language with the model; the model has no such part as `only`, or there is no `start`.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
@@ -94,6 +104,10 @@ def train(
         raise ConfigError("--start-share is of the weights and the vocabulary of --start")
     if start_share and isinstance(config.model, ClassifierConfig):
         raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
+    if only is not None and (start is None or new_vocabulary):
+        raise ConfigError("--only trains one part of --start, with its vocabulary")
+    if only not in (None, "encoder") and getattr(config.model, only, None) is None:
+        raise ConfigError(f"{config.name} has no {only} to train")
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
@@ -103,22 +117,12 @@ def train(
 
     model = build_model(config)
     if begun_with is not None:
-        start_with(model, begun_with, tokenizer)
+        start_with(model, begun_with, tokenizer, may_lack=only)
         if has_pivot and not is_resumed:
             n = begin_with_translations(model, config, tokenizer, begun_with, data_dir)
             print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
     if isinstance(model, TransformerClassifier):
-        n_grams, model.n_grams = model.n_grams, None
-        texts: list[Ids] = []  # read before hours of training, in case they are missing
-        if config.n_gram_training is not None:
-            texts = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
-        if config.pretraining is not None:
-            stage = _pretraining_stage(config, config.pretraining, data_dir, tokenizer)
-            optimize(model, stage, run_dir / PRETRAINING)
-        optimize(model, _review_stage(config.training, data), run_dir)
-        if n_grams is not None and config.n_gram_training is not None:
-            train_n_grams(n_grams, config.n_gram_training, data, texts, run_dir / "n_grams")
-        model.n_grams = n_grams
+        train_parts(model, config, data, data_dir, tokenizer, run_dir, only)
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         begun = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -134,6 +138,8 @@ def train(
         facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
         facts["start_share"] = start_share
+    if only is not None:
+        facts["only"] = only
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
 
 
@@ -145,23 +151,82 @@ def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> N
     model.load_state_dict(weights | mixed)
 
 
+def train_parts(
+    model: TransformerClassifier,
+    config: Config,
+    data: TrainingData,
+    data_dir: Path | None,
+    tokenizer: Tokenizer,
+    run_dir: Path,
+    only: Part | None,
+) -> None:
+    """Train the parts of a classifier, or one of them, each as if there were no other.
+
+    Raises:
+        DataError: a corpus is missing, empty or malformed.
+    """
+    n_grams, regions = model.n_grams, model.regions
+    # Texts are read before hours of training, in case they are missing.
+    trained = set(get_args(Part)) if only is None else {only}
+    near, unlabelled, masked = None, None, None
+    if config.region_training is not None and "regions" in trained:
+        near = prepare_pretraining(config, config.region_training.unlabelled, data_dir, tokenizer)
+    if config.n_gram_training is not None and "n_grams" in trained:
+        unlabelled = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
+    if config.pretraining is not None and "encoder" in trained:
+        masked = prepare_pretraining(config, config.pretraining.train, data_dir, tokenizer)
+    if "encoder" in trained:
+        model.n_grams = model.regions = None
+        if config.pretraining is not None and masked is not None:
+            masking = partial(collate_masked, masked=config.pretraining.masked)
+            fixed = partial(masking, generator=torch.Generator().manual_seed(config.pretraining.training.seed))
+            optimize(model, Stage(config.pretraining.training, masked, masking, fixed), run_dir / PRETRAINING)
+        optimize(model, _review_stage(config.training, data), run_dir)
+        model.n_grams, model.regions = n_grams, regions
+    if n_grams is not None and config.n_gram_training is not None and unlabelled is not None:
+        train_n_grams(n_grams, config.n_gram_training, data, unlabelled, run_dir / "n_grams")
+    if regions is not None and config.region_training is not None and near is not None:
+        train_regions(regions, config.region_training, data, near, run_dir / "regions")
+
+
 def train_n_grams(
     n_grams: NGramLogits, config: NGramTrainingConfig, data: TrainingData, unlabelled: Sequence[Ids], run_dir: Path
 ) -> None:
     """Train n-grams as if there were no encoder, and where there are texts without labels once more, on theirs too."""
-    # Pieces of reviews teach an encoder what a sentence is worth; of words they say nothing new.
-    whole = [pool for pool in data.pools if pool.shortest_crop is None]
+    whole = _whole_reviews(data).pools
 
     def fit(pools: list[Pool], name: str) -> None:
         reviews = [cast(ReviewExample, review) for pool in pools for review in pool.examples]
         n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
         stage = _review_stage(config.training, TrainingData(pools, data.validation))
-        optimize(NGramClassifier(n_grams), stage, run_dir / name)
+        optimize(PartClassifier(n_grams), stage, run_dir / name)
         n_grams.fold()
 
     fit(whole, "labelled")
     if unlabelled:
         fit([*whole, Pool(sure_labels(n_grams, unlabelled, config.least_margin))], "self-labelled")
+
+
+def train_regions(
+    regions: RegionLogits, config: RegionTrainingConfig, data: TrainingData, near: TrainingData, run_dir: Path
+) -> None:
+    """Train regions as if there were no encoder: their vectors on texts without labels, then their detectors."""
+    texts = [cast(ReviewExample, example).ids for pool in near.pools for example in pool.examples]
+    counts = np.bincount(np.concatenate(texts), minlength=regions.embedding.tokens.num_embeddings)
+    says_something = torch.ones(len(counts), dtype=torch.bool)
+    says_something[np.argsort(-counts)[: min(COMMON, len(counts) // 2)].copy()] = False
+    stage = Stage(config.pretraining, near, collate_unlabelled, collate_unlabelled)
+    optimize(NearbyTokens(regions.embedding, says_something), stage, run_dir / PRETRAINING)
+    with torch.no_grad():
+        ids, lengths = pad(texts[:VECTORS_MEASURED])
+        regions.embedding.multiply(1 / float(regions.embedding(ids, lengths)[ids != PAD_ID].std()))
+    regions.embedding.requires_grad_(False)
+    optimize(PartClassifier(regions), _review_stage(config.training, _whole_reviews(data)), run_dir / "labelled")
+
+
+def _whole_reviews(data: TrainingData) -> TrainingData:
+    """Pieces of reviews teach an encoder what a sentence is worth; of words they say nothing new."""
+    return TrainingData([pool for pool in data.pools if pool.shortest_crop is None], data.validation)
 
 
 @torch.inference_mode()
@@ -186,15 +251,6 @@ def _stage(config: Config, data: TrainingData) -> Stage:
     return Stage(config.training, data, collate, collate)
 
 
-def _pretraining_stage(
-    config: Config, pretraining: PretrainingConfig, data_dir: Path | None, tokenizer: Tokenizer
-) -> Stage:
-    data = prepare_pretraining(config, pretraining, data_dir, tokenizer)
-    masking = partial(collate_masked, masked=pretraining.masked)
-    fixed = partial(masking, generator=torch.Generator().manual_seed(pretraining.training.seed))
-    return Stage(pretraining.training, data, masking, fixed)
-
-
 def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
     """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place, or
     without being told of it again.
@@ -203,7 +259,7 @@ def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
         CheckpointError: `start` is no checkpoint that training has left.
     """
     kept = run_dir / START
-    is_resumed = any(last_checkpoint(stage).is_file() for stage in (run_dir, run_dir / PRETRAINING))
+    is_resumed = bool(_last_checkpoints(run_dir))
     if is_resumed and kept.is_dir():
         return kept
     shutil.rmtree(kept, ignore_errors=True)
@@ -212,21 +268,23 @@ def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
     return start
 
 
+def _last_checkpoints(run_dir: Path) -> list[Path]:
+    """Of each stage of a run that has been begun."""
+    return sorted(run_dir.rglob(f"{STEPS}/{LAST}"))
+
+
 def _earlier(start: Path) -> dict[str, Any]:
     """What has been noted of the runs before this one."""
     facts = load_training(start)
-    facts.pop("start_share", None)
+    for of_one_run in ("start_share", "only"):
+        facts.pop(of_one_run, None)
     facts.setdefault("licences", load_config(start / CONFIG).licences())
     return facts
 
 
 def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
     """What the model card tells of a run, and of those before it."""
-    run_dirs = [run_dir]
-    if config.pretraining is not None:
-        run_dirs.append(run_dir / PRETRAINING)
-    run_dirs += sorted(path for path in run_dir.glob("n_grams/*") if path.is_dir())
-    runs = [torch.load(last_checkpoint(run), map_location="cpu", weights_only=False) for run in run_dirs]
+    runs = [torch.load(last, map_location="cpu", weights_only=False) for last in _last_checkpoints(run_dir)]
     return {
         "runs": earlier.get("runs", 0) + 1,
         "steps": earlier.get("steps", 0) + sum(run["global_step"] for run in runs),

@@ -39,7 +39,13 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
-    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_grams": {"buckets": 61, "longest": 3}},
+    "mean_classifier": CLASSIFICATION
+    | {
+        "pooling": "mean",
+        "norm": "pre",
+        "n_grams": {"buckets": 61, "longest": 3},
+        "regions": {"width": 20, "detectors": 28},
+    },
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
 }
 MAX_SOURCE_TOKENS = 60
@@ -60,8 +66,13 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     Args:
         target_share: of the tokens, how many a translation may have.
     """
-    n_gram_training = {"training": TRAINING} if "n_grams" in model else None
-    config = configured(model, name, {"max_tokens": MAX_SOURCE_TOKENS}, n_gram_training=n_gram_training)
+    parts: dict[str, Any] = {}
+    if "n_grams" in model:
+        parts["n_gram_training"] = {"training": TRAINING}
+    if "regions" in model:
+        texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
+        parts["region_training"] = {"unlabelled": texts, "pretraining": TRAINING, "training": TRAINING}
+    config = configured(model, name, {"max_tokens": MAX_SOURCE_TOKENS}, **parts)
     built = build_model(config)
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")

@@ -25,7 +25,7 @@ def test_the_factors_are_those_by_which_the_logits_were_spoilt() -> None:
     counted = torch.stack([torch.ones(20_000), lengths / (lengths + 30)]).unsqueeze(-1)
     labels = torch.distributions.Categorical(logits=(counted * true).sum(dim=0)).sample()
     spoilt = true * torch.tensor([4.0, 0.2])[:, None, None]
-    calibration = likeliest(spoilt, labels, lengths)
+    calibration = likeliest(spoilt, labels, lengths, has_prior=True)
     np.testing.assert_allclose(calibration.factors, [0.25, 5.0], rtol=0.1)
     np.testing.assert_allclose(calibration.prior, 30, rtol=0.2)
 

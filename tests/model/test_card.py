@@ -8,6 +8,7 @@ from model.data import Row
 from model.evaluation import scoring
 from model.evaluation.card import REWRITES, model_card
 from model.evaluation.cases import CaseResult
+from tests.model import tiny_configs
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
 TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true", "averaged_checkpoints": 1}
@@ -87,6 +88,16 @@ def test_the_card_says_what_was_made_of_a_corpus() -> None:
 def test_the_card_says_what_is_left_of_the_weights_before() -> None:
     card = model_card(configured(TRANSLATOR), TRAINING | {"start_share": 0.25}, [TRANSLATED], 1000)
     assert "Of the final weights 25% are those that the last run began with (`--start-share`)." in card
+
+
+def test_the_card_tells_of_regions_and_that_they_alone_were_trained() -> None:
+    training = {"unlabelled": [{"file": "texts.tsv", "licence": "free"}]}
+    training |= {"pretraining": tiny_configs.TRAINING, "training": tiny_configs.TRAINING}
+    model = CLASSIFIER | {"pooling": "mean", "regions": {"width": 8, "detectors": 13, "radius": 3}}
+    card = model_card(configured(model, region_training=training), TRAINING | {"only": "regions"}, [LABELLED], 1000)
+    assert "13 detectors over regions of 7 tokens" in card
+    assert "| texts.tsv, without labels, for the vectors of regions | all | free |" in card
+    assert "The last run trained the model's regions alone (`--only regions`)." in card
 
 
 def test_the_card_has_words_for_every_rewriting() -> None:

@@ -19,7 +19,7 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import Config, ConfigError, DataSource, NGramConfig
+from model.config import Config, ConfigError, DataSource, NGramConfig, Part
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.ngrams import NGramLogits
@@ -276,6 +276,60 @@ def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out
     assert scores[1] == scores[2]
 
 
+REGIONS = {"width": 12, "detectors": 17, "dropout": 0.0}
+
+
+def with_regions(data: Path) -> dict[str, Any]:
+    """The classifier's configuration with regions beside its encoder, and texts for them."""
+    config = classifier_config().model_dump()
+    config["model"]["regions"] = REGIONS
+    config["data"]["validation_fraction"] = 0.25
+    (data / "near.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
+    config["region_training"] = {
+        "unlabelled": [{"file": "near.tsv", "licence": "ours"}],
+        "pretraining": config["training"],
+        "training": config["training"],
+    }
+    return config
+
+
+def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> None:
+    train(Config.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    assert isinstance(checkpoint.model, TransformerClassifier)
+    assert checkpoint.model.regions is not None
+    labels = []
+    for _, text in REVIEWS:
+        ids = torch.tensor([checkpoint.tokenizer.encode(text).ids])
+        labels.append(checkpoint.model.regions.pooled(ids, torch.tensor([ids.shape[1]])).argmax().item())
+    assert labels == [0, 1]
+    assert load_training(tmp_path / "out")["steps"] == 3 * with_regions(data)["training"]["max_steps"]
+
+
+def test_one_part_is_trained_and_the_others_stay(trained_classifier: Path, data: Path, tmp_path: Path) -> None:
+    config = Config.model_validate(with_regions(data))
+    train(config, data, tmp_path / "run", tmp_path / "out", trained_classifier, only="regions")
+    old, new = (load_checkpoint(path) for path in (trained_classifier, tmp_path / "out"))
+    before, after = old.model.state_dict(), new.model.state_dict()
+    assert {name for name in after if not name.startswith("regions.")} == before.keys()
+    for name, weight in before.items():
+        if not name.startswith("output."):  # what is calibrated
+            n_rows = len(old.tokenizer.get_vocab()) if name.endswith(OF_TOKENS) else len(weight)
+            torch.testing.assert_close(after[name][:n_rows], weight[:n_rows])
+
+
+@pytest.mark.parametrize(
+    ("only", "started", "message"),
+    [("regions", False, "--only trains one part of --start"), ("n_grams", True, "tiny has no n_grams to train")],
+)
+def test_a_part_that_there_is_not_is_refused(
+    trained_classifier: Path, data: Path, tmp_path: Path, only: Part, started: bool, message: str
+) -> None:
+    config, start = Config.model_validate(with_regions(data)), trained_classifier if started else None
+    with pytest.raises(ConfigError, match=message):
+        train(config, data, tmp_path / "run", tmp_path / "out", start, only=only)
+
+
 def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
     n_grams = NGramLogits(50, 3, NGramConfig(buckets=97, longest=2))
     n_grams.weight.data[10] = torch.tensor([2.0, 0.0])  # for the second class
@@ -285,10 +339,14 @@ def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
     assert {(tuple(example.ids.tolist()), example.label) for example in sure} == {((10, 10), 1), ((11, 11, 11), 0)}
 
 
-def test_n_grams_that_nobody_trains_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("part", "section", "training"),
+    [("n_grams", {"buckets": 97, "longest": 3}, "n_gram_training"), ("regions", REGIONS, "region_training")],
+)
+def test_a_part_that_nobody_trains_is_refused(part: str, section: dict[str, Any], training: str) -> None:
     config = classifier_config().model_dump()
-    config["model"]["n_grams"] = {"buckets": 97, "longest": 3}
-    with pytest.raises(ValueError, match="n_gram_training"):
+    config["model"][part] = section
+    with pytest.raises(ValueError, match=training):
         Config.model_validate(config)
 
 
@@ -341,7 +399,7 @@ def test_what_is_tested_on_is_never_read_without_its_labels_either(data: Path) -
     checked = Config.model_validate(config)
     assert checked.pretraining is not None
     _, tokenizer = prepare(checked, data, None)
-    pretraining = prepare_pretraining(checked, checked.pretraining, data, tokenizer)
+    pretraining = prepare_pretraining(checked, checked.pretraining.train, data, tokenizer)
     unlabelled = prepare_unlabelled(checked, checked.data.train, data, tokenizer)
     pretrained_on = [example.ids for example in pretraining.pools[0].examples]  # type: ignore[union-attr]
     for texts in (pretrained_on, unlabelled):
