@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import httpx
 import typer
 from rich.console import Console
 
-from benchmarks import attention_cost, decoder, growth, multilingual, quality, report, servers
+from benchmarks import attention_cost, decoder, growth, multilingual, quality, report, served_quality, servers
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -84,6 +85,18 @@ def quality_command(
     """BLEU of every engine, and how many of its translations are the reference decoder's."""
     precisions: list[Precision] = ["fp32" if one == "fp32" else "int8" for one in precision]
     quality.measure(precisions, beam_size, data, quick, console)
+
+
+@app.command("served")
+def served_command(
+    data: Data = None,
+    url: Annotated[str, typer.Option(help="Of a running service.")] = "http://127.0.0.1:8000",
+    test: Annotated[list[str] | None, typer.Option(help="Part of a test set's name; without any, all.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows of each.")] = None,
+) -> None:
+    """What users get: BLEU, chrF and accuracy of every model of a running service, asked without options."""
+    with httpx.Client(base_url=url) as client:
+        served_quality.measure(client, data, test or [], limit, console)
 
 
 @app.command("http")

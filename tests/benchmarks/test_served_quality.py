@@ -1,0 +1,45 @@
+import json
+
+import httpx
+import pytest
+
+from benchmarks import served_quality
+from benchmarks.served_quality import scores
+from model.data import Row
+
+
+def service(request: httpx.Request) -> httpx.Response:
+    """Says each text back, or calls it good, as it was asked."""
+    asked = json.loads(request.content)
+    assert asked.pop("timeout_s") > 0
+    if request.url.path == "/classify":
+        assert asked.keys() == {"model", "text"}
+        return httpx.Response(200, json={"predictions": [{"label": "good"} for _ in asked["text"]]})
+    assert asked.keys() == {"model", "source", "target", "text"}
+    return httpx.Response(200, json={"translations": [{"text": text} for text in asked["text"]]})
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
+    monkeypatch.setattr(served_quality, "AT_ONCE", 2)
+    return httpx.Client(transport=httpx.MockTransport(service), base_url="http://service")
+
+
+def test_every_answer_is_compared_with_the_reference_of_its_text(client: httpx.Client) -> None:
+    model = {"task": "translation", "name": "same", "directions": [{"source": "en", "target": "fr"}]}
+    texts = [f"This is sentence number {i} of them." for i in range(5)]
+    assert scores(client, model, [Row(text, text) for text in texts]) == {"bleu": 100.0, "chrf": 100.0}
+    turned = scores(client, model, [Row(*pair) for pair in zip(texts, texts[::-1], strict=True)])
+    assert 0 < turned["bleu"] < 100
+
+
+def test_labels_are_compared_with_those_of_the_rows(client: httpx.Client) -> None:
+    model = {"task": "classification", "name": "kind"}
+    rows = [Row("good", "Fine."), Row("bad", "Awful."), Row("good", "Great.")]
+    assert scores(client, model, rows) == {"accuracy": 66.67}
+
+
+def test_an_answer_that_is_an_error_is_raised() -> None:
+    refusing = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(503)), base_url="http://service")
+    with pytest.raises(httpx.HTTPStatusError, match="503"):
+        scores(refusing, {"task": "classification", "name": "kind"}, [Row("good", "Fine.")])
