@@ -5,7 +5,7 @@ goes through the model as such a word, its stand-in, and is put back afterwards.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
@@ -144,17 +144,24 @@ def protect(
     stand_ins = _stand_ins(text) if placed else {}
     replaced = [(span, next(stand_ins[kind])) for span, kind in placed]
     taken = [span for span, _ in replaced]
-    replaced += [(span, "") for span in _symbols(text) if len(set(overlapping(taken, span))) == 1]
+    replaced += [(span, "") for span in _symbols(text) if _is_free(taken, span)]
     replaced.sort(key=lambda item: item[0].pair)
     taken = [span for span, _ in replaced]
-    respelled = [item for item in (*respellings(text), *in_words) if len(set(overlapping(taken, item[0]))) == 1]
+    shown_in_words = [item for item in in_words if _is_free(taken, item[0])]
+    in_words_already = [span for span, _ in shown_in_words]
+    respelled = [item for item in respellings(text) if _is_free(taken, item[0]) and _is_free(in_words_already, item[0])]
     shown = [(span, word or " " * _is_between_words(text, span)) for span, word in replaced]
-    protected, edits = edited(text, sorted(shown + respelled, key=lambda item: item[0].pair))
+    protected, edits = edited(text, sorted(shown + shown_in_words + respelled, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
         Placeholder(span if word else _symbol_in(text, span), word, places[span], span) for span, word in replaced
     )
     return Protected(text, protected, placeholders, edits)
+
+
+def _is_free(taken: Sequence[Span], span: Span) -> bool:
+    """Whether a span overlaps none of those taken, which are in order."""
+    return len(set(overlapping(taken, span))) == 1
 
 
 def _symbols(text: str) -> Iterator[Span]:

@@ -30,7 +30,7 @@ from service.markup.respelling import degrees_in_words, respellings
         ("за\u0301мок, " + normalize("NFD", "ёлка и чай"), "замок, ёлка и чай"),
         ("私は…行く……。Wait…… no…", "私は…行く……。Wait...... no..."),
         ("か\u3099くせい 葛\U000e0100飾 \ufa19", "がくせい 葛飾 神"),
-        ("ＮＨＫのﾊﾞﾅﾅ１２、50㎡", "NHKのバナナ１２、50m2"),
+        ("ＮＨＫのﾊﾞﾅﾅ１２、50㎡、20℃", "NHKのバナナ１２、50m2、20°C"),
         ("a — b, 5´, -- x, é", "a — b, 5´, -- x, é"),
     ],
 )
@@ -55,6 +55,7 @@ def test_once_is_enough(text: str) -> None:
     ("text", "shown"),
     [
         ("It is 20 °C today.", "It is 20 degrees today."),
+        ("From 5 ℃ to 90℉.", "From 5 degrees to 90 degrees Fahrenheit."),
         ("-5°C, 68\u00a0°\u00a0F", "-5 degrees, 68 degrees Fahrenheit"),
         ("30° to the left, 20 °Cs, °C", "30° to the left, 20 °Cs, °C"),
     ],
@@ -67,7 +68,7 @@ def test_temperatures_are_read_in_words_where_the_sign_is_never_written(text: st
 
 
 def test_what_is_kept_keeps_its_sign() -> None:
-    text = "See https://a.org/20°C at 20 °C."
+    text = "See https://a.org/20°C at 20 °C or 30 ℃."
     protected = protect(text, in_words=degrees_in_words(text, "en", "ru"))
-    assert protected.text == "See Toronto at 20 degrees."
+    assert protected.text == "See Toronto at 20 degrees or 30 degrees."
     assert protected.edits.old[-1].of(text) == " °C"
