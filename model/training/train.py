@@ -2,28 +2,18 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import lightning
-import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from model.batching import (
-    Ids,
-    Pool,
     ReviewExample,
-    batches_by_length,
-    collate_masked,
-    collate_reviews,
     collate_texts,
     collate_translations,
-    collate_unlabelled,
-    pad,
 )
 from model.checkpoint import (
     CONFIG,
@@ -41,29 +31,19 @@ from model.config import (
     Config,
     ConfigError,
     LanguageModelConfig,
-    NGramTrainingConfig,
     Part,
-    RegionTrainingConfig,
-    TrainingConfig,
     load_config,
 )
-from model.networks.ngrams import NGramLogits
-from model.networks.regions import RegionLogits
-from model.networks.transformer import PartClassifier, Transformer, TransformerClassifier
-from model.tokenizer import PAD_ID, load_tokenizer
+from model.networks.transformer import Transformer, TransformerClassifier
+from model.tokenizer import load_tokenizer
 from model.training.calibration import calibrate
-from model.training.examples import TrainingData, prepare, prepare_pretraining, prepare_unlabelled, target_tokens
-from model.training.nearby_tokens import NearbyTokens
+from model.training.examples import TrainingData, prepare, target_tokens
+from model.training.parts import parts_of, train_parts
 from model.training.precision import usable_precision
 from model.training.stage import LAST, STEPS, Stage, optimize
 from model.training.translated_embeddings import begin_with_translations, pivot_column
 
-START, PRETRAINING = "start", "pretraining"
-SELF_LABELLING_TOKENS = 65_536
-VECTORS_MEASURED = 100
-"""Texts by whose regions the length of vectors is made the same, however long they became in training."""
-COMMON = 60
-"""Tokens so common that they are near every region: marks, articles, pronouns."""
+START = "start"
 
 
 def train(
@@ -106,8 +86,8 @@ def train(
         raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
     if only is not None and (start is None or new_vocabulary):
         raise ConfigError("--only trains one part of --start, with its vocabulary")
-    if only not in (None, "encoder") and getattr(config.model, only, None) is None:
-        raise ConfigError(f"{config.name} has no {only} to train")
+    if only is not None and only not in parts_of(config.model):
+        raise ConfigError(f"{config.name} has no {only} to train on their own")
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
@@ -122,7 +102,8 @@ def train(
             n = begin_with_translations(model, config, tokenizer, begun_with, data_dir)
             print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
     if isinstance(model, TransformerClassifier):
-        train_parts(model, config, data, data_dir, tokenizer, run_dir, only)
+        parts = parts_of(config.model) if only is None else [only]
+        train_parts(model, config, data, data_dir, tokenizer, run_dir, parts)
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         begun = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -149,101 +130,6 @@ def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> N
     numbers = {name: weight for name, weight in begun.items() if weight.is_floating_point()}
     mixed = {name: torch.lerp(weights[name], weight, share) for name, weight in numbers.items()}
     model.load_state_dict(weights | mixed)
-
-
-def train_parts(
-    model: TransformerClassifier,
-    config: Config,
-    data: TrainingData,
-    data_dir: Path | None,
-    tokenizer: Tokenizer,
-    run_dir: Path,
-    only: Part | None,
-) -> None:
-    """Train the parts of a classifier, or one of them, each as if there were no other.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed.
-    """
-    n_grams, regions = model.n_grams, model.regions
-    # Texts are read before hours of training, in case they are missing.
-    trained = set(get_args(Part)) if only is None else {only}
-    near, unlabelled, masked = None, None, None
-    if config.region_training is not None and "regions" in trained:
-        near = prepare_pretraining(config, config.region_training.unlabelled, data_dir, tokenizer)
-    if config.n_gram_training is not None and "n_grams" in trained:
-        unlabelled = prepare_unlabelled(config, config.n_gram_training.unlabelled, data_dir, tokenizer)
-    if config.pretraining is not None and "encoder" in trained:
-        masked = prepare_pretraining(config, config.pretraining.train, data_dir, tokenizer)
-    if "encoder" in trained:
-        model.n_grams = model.regions = None
-        if config.pretraining is not None and masked is not None:
-            masking = partial(collate_masked, masked=config.pretraining.masked)
-            fixed = partial(masking, generator=torch.Generator().manual_seed(config.pretraining.training.seed))
-            optimize(model, Stage(config.pretraining.training, masked, masking, fixed), run_dir / PRETRAINING)
-        optimize(model, _review_stage(config.training, data), run_dir)
-        model.n_grams, model.regions = n_grams, regions
-    if n_grams is not None and config.n_gram_training is not None and unlabelled is not None:
-        train_n_grams(n_grams, config.n_gram_training, data, unlabelled, run_dir / "n_grams")
-    if regions is not None and config.region_training is not None and near is not None:
-        train_regions(regions, config.region_training, data, near, run_dir / "regions")
-
-
-def train_n_grams(
-    n_grams: NGramLogits, config: NGramTrainingConfig, data: TrainingData, unlabelled: Sequence[Ids], run_dir: Path
-) -> None:
-    """Train n-grams as if there were no encoder, and where there are texts without labels once more, on theirs too."""
-    whole = _whole_reviews(data).pools
-
-    def fit(pools: list[Pool], name: str) -> None:
-        reviews = [cast(ReviewExample, review) for pool in pools for review in pool.examples]
-        n_grams.count([review.ids for review in reviews], [review.label for review in reviews])
-        stage = _review_stage(config.training, TrainingData(pools, data.validation))
-        optimize(PartClassifier(n_grams), stage, run_dir / name)
-        n_grams.fold()
-
-    fit(whole, "labelled")
-    if unlabelled:
-        fit([*whole, Pool(sure_labels(n_grams, unlabelled, config.least_margin))], "self-labelled")
-
-
-def train_regions(
-    regions: RegionLogits, config: RegionTrainingConfig, data: TrainingData, near: TrainingData, run_dir: Path
-) -> None:
-    """Train regions as if there were no encoder: their vectors on texts without labels, then their detectors."""
-    texts = [cast(ReviewExample, example).ids for pool in near.pools for example in pool.examples]
-    counts = np.bincount(np.concatenate(texts), minlength=regions.embedding.tokens.num_embeddings)
-    says_something = torch.ones(len(counts), dtype=torch.bool)
-    says_something[np.argsort(-counts)[: min(COMMON, len(counts) // 2)].copy()] = False
-    stage = Stage(config.pretraining, near, collate_unlabelled, collate_unlabelled)
-    optimize(NearbyTokens(regions.embedding, says_something), stage, run_dir / PRETRAINING)
-    with torch.no_grad():
-        ids, lengths = pad(texts[:VECTORS_MEASURED])
-        regions.embedding.multiply(1 / float(regions.embedding(ids, lengths)[ids != PAD_ID].std()))
-    regions.embedding.requires_grad_(False)
-    optimize(PartClassifier(regions), _review_stage(config.training, _whole_reviews(data)), run_dir / "labelled")
-
-
-def _whole_reviews(data: TrainingData) -> TrainingData:
-    """Pieces of reviews teach an encoder what a sentence is worth; of words they say nothing new."""
-    return TrainingData([pool for pool in data.pools if pool.shortest_crop is None], data.validation)
-
-
-@torch.inference_mode()
-def sure_labels(n_grams: NGramLogits, texts: Sequence[Ids], least_margin: float) -> list[ReviewExample]:
-    """The texts with the labels that n-grams give them, where the best is so much better than the next."""
-    examples: list[ReviewExample] = []
-    for batch in batches_by_length(np.array([len(text) for text in texts], dtype=np.int64), SELF_LABELLING_TOKENS):
-        ids, lengths = pad([texts[i] for i in batch])
-        (best, second), (labels, _) = (pair.T for pair in n_grams.pooled(ids, lengths).topk(2, dim=-1))
-        sure = (best - second >= least_margin).tolist()
-        chosen = zip(batch, labels.tolist(), sure, strict=True)
-        examples += [ReviewExample(texts[i], label) for i, label, is_sure in chosen if is_sure]
-    return examples
-
-
-def _review_stage(training: TrainingConfig, data: TrainingData) -> Stage:
-    return Stage(training, data, partial(collate_reviews, token_dropout=training.token_dropout), collate_reviews)
 
 
 def _stage(config: Config, data: TrainingData) -> Stage:

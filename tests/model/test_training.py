@@ -26,9 +26,10 @@ from model.networks.ngrams import NGramLogits
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.training import precision
 from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
+from model.training.parts import sure_labels
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
-from model.training.train import sure_labels, train
+from model.training.train import train
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 
@@ -320,7 +321,10 @@ def test_one_part_is_trained_and_the_others_stay(trained_classifier: Path, data:
 
 @pytest.mark.parametrize(
     ("only", "started", "message"),
-    [("regions", False, "--only trains one part of --start"), ("n_grams", True, "tiny has no n_grams to train")],
+    [
+        ("regions", False, "--only trains one part of --start"),
+        ("n_grams", True, "tiny has no n_grams to train on their own"),
+    ],
 )
 def test_a_part_that_there_is_not_is_refused(
     trained_classifier: Path, data: Path, tmp_path: Path, only: Part, started: bool, message: str
