@@ -89,7 +89,10 @@ def quality_command(
 
 @app.command("served")
 def served_command(
-    data: Data = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it they come from a hub."),
+    ] = None,
     url: Annotated[str, typer.Option(help="Of a running service.")] = "http://127.0.0.1:8000",
     test: Annotated[list[str] | None, typer.Option(help="Part of a test set's name; without any, all.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first rows of each.")] = None,

@@ -78,20 +78,24 @@ def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> 
             f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
             "other one, and all that follows would differ"
         )
-    traced = trace_all(in_float16(model) if precision == "fp16" else with_small_tables(model))
+    traced = trace_all(in_float16(model) if precision == "fp16" else with_small_tables(model, precision))
     if precision == "int8":
         for name, limits in activation_limits(traced, model).items():
             quantize(traced[name], limits)
     return traced
 
 
-def with_small_tables(model: Transformer | TransformerClassifier) -> Transformer | TransformerClassifier:
-    """A copy whose n-grams and regions are looked up in float16, as in the checkpoint, and added up in float32."""
+def with_small_tables(
+    model: Transformer | TransformerClassifier, precision: Precision
+) -> Transformer | TransformerClassifier:
+    """A copy whose n-grams, and in int8 regions, are looked up in float16, as in the checkpoint, and added up in
+    float32.
+    """
     small = copy.deepcopy(model)
     if isinstance(small, TransformerClassifier):
         if small.n_grams is not None:
             small.n_grams.half()
-        if small.regions is not None:
+        if small.regions is not None and precision == "int8":
             small.regions.embedding.tokens.half()
     return small
 
@@ -106,5 +110,5 @@ def in_float16(model: Transformer | TransformerClassifier) -> Transformer | Tran
     if isinstance(half, TransformerClassifier):
         half.output.float()
         if half.regions is not None:
-            half.regions.output.float()
+            half.regions.float().embedding.tokens.half()
     return half

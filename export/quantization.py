@@ -46,7 +46,7 @@ MIN_COLUMNS = 16
 
 IN_FLOAT = ("regions.embedding.tokens", "regions.detectors")
 """Layers that stay in float: of two regions that a detector sees nearly alike, bytes may call the other the strongest,
-whose token then gets all that the detector says."""
+whose token then gets what the detector says."""
 
 
 @dataclass(frozen=True)

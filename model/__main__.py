@@ -68,7 +68,7 @@ def train(
     same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
     checkpoint has begin with its embeddings, others, where `data.pivot` is given, with those of their translations.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
-    With --only one part of a classifier is trained; the weights of --start need not have it.
+    With --only one part of a classifier is trained: n-grams or regions anew, its encoder further.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 

@@ -122,25 +122,26 @@ def compress_checkpoint(directory: Path) -> None:
     save_file(compressed(weights), directory / WEIGHTS)
 
 
-def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, may_lack: str | None = None) -> None:
+def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, anew: str | None = None) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
     A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
     al. 2016; Kocmi and Bojar 2018).
 
     Args:
-        may_lack: a module of the model that keeps its own weights where the checkpoint has none for it.
+        anew: a module of the model that keeps its own weights; the checkpoint need not have it.
 
     Raises:
         CheckpointError: its model has other dimensions.
     """
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
-    if may_lack is not None:
-        weights = {n: w for n, w in model.state_dict().items() if n.startswith(f"{may_lack}.")} | weights
+    own = {name for name in {*model.state_dict(), *weights} if anew is not None and name.startswith(f"{anew}.")}
+    weights = {name: weight for name, weight in weights.items() if name not in own}
+    weights |= {name: weight for name, weight in model.state_dict().items() if name in own}
     into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
     try:
         for name, rows in model.state_dict().items():
-            if name.endswith(OF_TOKENS):
+            if name.endswith(OF_TOKENS) and name not in own:
                 rows[list(into)] = weights[name][list(of)]
                 weights[name] = rows
         model.load_state_dict(weights)

@@ -31,11 +31,11 @@ class NearbyTokens(nn.Module):
 
     says_something: Tensor
 
-    def __init__(self, regions: RegionEmbedding, says_something: Tensor) -> None:
+    def __init__(self, region_embedding: RegionEmbedding, says_something: Tensor) -> None:
         super().__init__()
-        self.regions = regions
+        self.region_embedding = region_embedding
         self.register_buffer("says_something", says_something, persistent=False)
-        self.embedding = nn.Embedding(*regions.tokens.weight.shape)
+        self.embedding = nn.Embedding(*region_embedding.tokens.weight.shape)
         self.bias = nn.Parameter(torch.zeros(len(says_something)))
         nn.init.normal_(self.embedding.weight, std=0.05)
 
@@ -46,17 +46,18 @@ class NearbyTokens(nn.Module):
         candidates = self._candidates(ids)
         column = torch.full_like(self.says_something, -1, dtype=torch.long)
         column[candidates] = torch.arange(len(candidates), device=ids.device)
-        rows, columns = nearby_pairs(column[ids], lengths, self.regions.radius)
-        regions = self.regions(ids, lengths).flatten(0, 1)
+        rows, columns = nearby_pairs(column[ids], lengths, self.region_embedding.radius)
+        regions = self.region_embedding(ids, lengths).flatten(0, 1)
         loss: Tensor = _NearbyCrossEntropy.apply(  # type: ignore[no-untyped-call]
             regions, self.embedding(candidates), self.bias[candidates], rows, columns
         )
         return loss
 
     def _candidates(self, ids: Tensor) -> Tensor:
-        """Always as many, since a product of a new shape is compiled first."""
+        """Always as many, since a product of a new shape is compiled first; the same each time they are not trained."""
         in_batch = torch.zeros_like(self.says_something).index_fill(0, ids.flatten(), True)
-        order = torch.rand(len(in_batch), device=ids.device) + in_batch
+        generator = None if self.training else torch.Generator(ids.device).manual_seed(0)
+        order = torch.rand(len(in_batch), generator=generator, device=ids.device) + in_batch
         n = min(MOST_CANDIDATES, int(self.says_something.sum()))
         return order.masked_fill(~self.says_something, -1).topk(n).indices
 

@@ -43,7 +43,7 @@ from model.training.precision import usable_precision
 from model.training.stage import LAST, STEPS, Stage, optimize
 from model.training.translated_embeddings import begin_with_translations, pivot_column
 
-START = "start"
+START, RUN = "start", "run.json"
 
 
 def train(
@@ -64,15 +64,18 @@ def train(
             lacks begin with the embeddings of their translations, if `config.data.pivot` tells these.
         start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
             the new texts do not tell is not forgotten (Wortsman et al. 2022).
-        only: the part of a classifier that is trained; its others are as in `start`, which need not have this one.
+        only: the part of a classifier that is trained; its others are as in `start`. N-grams and regions are trained
+            anew, so `start` need not have them; an encoder is trained further.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
         ConfigError: `start_share` is of nothing, or the model is a classifier; there is a pivot, and `start` does not
-            share one language with the model; the model has no such part as `only`, or there is no `start`.
+            share one language with the model; the model has no such part as `only`, there is no `start`, or `run_dir`
+            holds a run of other parts.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
+    only = _as_begun(only, run_dir)
     tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
     begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
     if begun_with is not None and is_resumed:
@@ -87,7 +90,7 @@ def train(
     if only is not None and (start is None or new_vocabulary):
         raise ConfigError("--only trains one part of --start, with its vocabulary")
     if only is not None and only not in parts_of(config.model):
-        raise ConfigError(f"{config.name} has no {only} to train on their own")
+        raise ConfigError(f"--only {only}: {config.name} is no classifier that has {only}")
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(config.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
@@ -97,7 +100,7 @@ def train(
 
     model = build_model(config)
     if begun_with is not None:
-        start_with(model, begun_with, tokenizer, may_lack=only)
+        start_with(model, begun_with, tokenizer, anew=None if only == "encoder" else only)
         if has_pivot and not is_resumed:
             n = begin_with_translations(model, config, tokenizer, begun_with, data_dir)
             print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
@@ -114,7 +117,7 @@ def train(
             before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
             model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
     save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
-    facts = earlier | _facts(config, run_dir, earlier)
+    facts = earlier | _facts(config, run_dir, earlier, only)
     if begun_with is not None and begun_with.config.name != config.name:
         facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
@@ -135,6 +138,22 @@ def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> N
 def _stage(config: Config, data: TrainingData) -> Stage:
     collate = collate_texts if isinstance(config.model, LanguageModelConfig) else collate_translations
     return Stage(config.training, data, collate, collate)
+
+
+def _as_begun(only: Part | None, run_dir: Path) -> Part | None:
+    """What part is trained: a run may be resumed without being told of it again.
+
+    Raises:
+        ConfigError: the run was begun with other parts.
+    """
+    kept = run_dir / RUN
+    if _last_checkpoints(run_dir) and kept.is_file():
+        begun: Part | None = json.loads(kept.read_text())["only"]
+        if only not in (None, begun):
+            raise ConfigError(f"{run_dir} holds a run of {begun or 'all parts'}: name another directory by --run")
+        return begun
+    kept.write_text(json.dumps({"only": only}) + "\n")
+    return only
 
 
 def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
@@ -168,16 +187,19 @@ def _earlier(start: Path) -> dict[str, Any]:
     return facts
 
 
-def _facts(config: Config, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
+def _facts(config: Config, run_dir: Path, earlier: dict[str, Any], only: Part | None) -> dict[str, Any]:
     """What the model card tells of a run, and of those before it."""
+    beside = {"n_grams": config.n_gram_training, "regions": config.region_training}
+    of_part = beside.get(only) if only is not None else None
+    training = config.training if of_part is None else of_part.training
     runs = [torch.load(last, map_location="cpu", weights_only=False) for last in _last_checkpoints(run_dir)]
     return {
         "runs": earlier.get("runs", 0) + 1,
         "steps": earlier.get("steps", 0) + sum(run["global_step"] for run in runs),
         "tokens": earlier.get("tokens", 0) + sum(run["tokens"] for run in runs),
         "hours": round(earlier.get("hours", 0) + sum(run["seconds"] for run in runs) / 3600, 2),
-        "averaged_checkpoints": config.training.average_checkpoints,
+        "averaged_checkpoints": training.average_checkpoints,
         "threads": torch.get_num_threads(),
-        "precision": usable_precision(config.training.precision),
+        "precision": usable_precision(training.precision),
         "licences": earlier.get("licences", {}) | config.licences(),
     }

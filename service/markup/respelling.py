@@ -18,7 +18,7 @@ _INVISIBLE = (
 )
 _ACCENT = r"[\u0300-\u036f\u3099\u309a]"
 _LIGATURE = r"[\ufb00-\ufb04]"
-_OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\u2103\u2109\u3380-\u33df]+"
+_OTHER_WIDTH = r"[\uff21-\uff3a\uff41-\uff5a\uff66-\uff9f\u3380-\u33df]+|[\u2103\u2109]"
 """Latin letters as wide as kanji, katakana half as wide, and units in one character, as ㎡ and ℃."""
 _DOTS = re.compile("…+")
 _PUNCTUATION = {"´": "'", "`": "'", "—": " – ", "--": " – "}  # noqa: RUF001
@@ -39,7 +39,7 @@ _COMPATIBLE = re.compile(f"{_LIGATURE}|{_OTHER_WIDTH}")
 _SUSPECT = re.compile(rf"[\uf900-\ufaff]|{_LIGATURE}|{_OTHER_WIDTH}|{_ACCENT}|{_INVISIBLE}|[´`—…-]")  # noqa: RUF001
 """What each of these has one of: most texts have none, and are not searched."""
 _INVISIBLES = re.compile(f"{_INVISIBLE}+")
-_DEGREES = re.compile(r"(?<=\d)[ \u00a0\u202f]?(?:°[ \u00a0\u202f]?[CF]\b|[\u2103\u2109])")
+_DEGREES = re.compile(r"(?<=\d)[ \u00a0\u202f]?(?:°[ \u00a0\u202f]?[CF]\b|[\u2103\u2109](?![^\W_]))")
 _SCALES = {"C": " degrees", "F": " degrees Fahrenheit"}
 _WITHOUT_SIGN = frozenset({"ja", "ru"})
 """Languages whose corpora have temperatures in words alone, so that models into them do not write the sign."""

@@ -17,6 +17,7 @@ CASES = [
     ("mean_classifier", "fp32"),
     ("max_classifier", "fp32"),
     ("mean_classifier", "int8"),
+    ("mean_classifier", "fp16"),
     ("max_classifier", "fp16"),
 ]
 

@@ -147,6 +147,17 @@ def test_what_depends_on_weights_alone_is_computed_at_export(artifact: MakeArtif
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
+def test_regions_are_compared_in_float32(artifact: MakeArtifact, precision: Precision) -> None:
+    graph = load(artifact, "mean_classifier", "classifier.onnx", precision).graph
+    kinds = {tuple(t.dims): t.data_type for t in graph.initializer}
+    width, detectors = 20, 28
+    product = kinds.get((detectors, width)) or kinds.get((width, detectors))
+    assert product == onnx.TensorProto.FLOAT
+    table = onnx.TensorProto.FLOAT if precision == "fp32" else onnx.TensorProto.FLOAT16
+    assert kinds[300, width] == table
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("kind", "name"), GRAPHS + ATTENTION_GRAPHS)
 def test_nothing_of_the_exporting_machine_is_left(
     artifact: MakeArtifact, kind: Kind, name: str, precision: Precision

@@ -41,7 +41,7 @@ def test_loss_and_gradients_are_those_of_cross_entropy(monkeypatch: pytest.Monke
     loss = model(IDS, LENGTHS)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     rows, targets = (torch.tensor(column) for column in zip(*pairs(), strict=True))
-    logits = model.regions(IDS, LENGTHS).flatten(0, 1) @ model.embedding.weight.T + model.bias
+    logits = model.region_embedding(IDS, LENGTHS).flatten(0, 1) @ model.embedding.weight.T + model.bias
     expected = F.cross_entropy(logits[rows, COMMON:], targets - COMMON)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(gradients, torch.autograd.grad(expected, list(model.parameters())))

@@ -19,12 +19,12 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import Config, ConfigError, DataSource, NGramConfig, Part
+from model.config import ClassifierConfig, Config, ConfigError, DataSource, NGramConfig, Part
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.ngrams import NGramLogits
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.training import precision
+from model.training import parts, precision
 from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.training.parts import sure_labels
 from model.training.precision import usable_precision
@@ -277,6 +277,7 @@ def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out
     assert scores[1] == scores[2]
 
 
+N_GRAMS = {"buckets": 97, "longest": 3}
 REGIONS = {"width": 12, "detectors": 17, "dropout": 0.0}
 
 
@@ -287,7 +288,7 @@ def with_regions(data: Path) -> dict[str, Any]:
     config["data"]["validation_fraction"] = 0.25
     (data / "near.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
     config["region_training"] = {
-        "unlabelled": [{"file": "near.tsv", "licence": "ours"}],
+        "unlabelled": [{"file": "near.tsv", "licence": "free"}],
         "pretraining": config["training"],
         "training": config["training"],
     }
@@ -295,7 +296,8 @@ def with_regions(data: Path) -> dict[str, Any]:
 
 
 def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> None:
-    train(Config.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
+    config = Config.model_validate(with_regions(data))
+    train(config, data, tmp_path / "run", tmp_path / "out")
     checkpoint = load_checkpoint(tmp_path / "out")
     assert isinstance(checkpoint.model, TransformerClassifier)
     assert checkpoint.model.regions is not None
@@ -304,32 +306,98 @@ def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> N
         ids = torch.tensor([checkpoint.tokenizer.encode(text).ids])
         labels.append(checkpoint.model.regions.pooled(ids, torch.tensor([ids.shape[1]])).argmax().item())
     assert labels == [0, 1]
-    assert load_training(tmp_path / "out")["steps"] == 3 * with_regions(data)["training"]["max_steps"]
+    facts = load_training(tmp_path / "out")
+    assert facts["steps"] == 3 * config.training.max_steps
+    assert facts["licences"]["near.tsv"] == "free"
+    assert "only" not in facts
 
 
-def test_one_part_is_trained_and_the_others_stay(trained_classifier: Path, data: Path, tmp_path: Path) -> None:
-    config = Config.model_validate(with_regions(data))
-    train(config, data, tmp_path / "run", tmp_path / "out", trained_classifier, only="regions")
-    old, new = (load_checkpoint(path) for path in (trained_classifier, tmp_path / "out"))
+def test_vectors_of_regions_are_learnt_before_the_labels_alone(data: Path, tmp_path: Path) -> None:
+    train(Config.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
+    last = tmp_path / "run" / "regions" / "pretraining" / "steps" / "last.ckpt"
+    learnt = average_weights([last], "model.region_embedding.")["tokens.weight"]
+    kept = load_checkpoint(tmp_path / "out").model.state_dict()["regions.embedding.tokens.weight"]
+    ratio = (kept * learnt).sum() / (learnt * learnt).sum()
+    assert ratio > 1.1  # they were made longer
+    torch.testing.assert_close(kept, ratio * learnt, rtol=2e-3, atol=1e-4)
+
+
+@pytest.fixture
+def start_with_parts(data: Path, tmp_path: Path) -> Path:
+    """A classifier with n-grams and no regions."""
+    config = classifier_config().model_dump()
+    config["model"]["n_grams"] = N_GRAMS
+    config["n_gram_training"] = {"training": config["training"]}
+    train(Config.model_validate(config), data, tmp_path / "start-run", tmp_path / "start")
+    return tmp_path / "start"
+
+
+def only_regions(data: Path) -> Config:
+    config = with_regions(data)
+    config["model"]["n_grams"] = N_GRAMS
+    config["n_gram_training"] = {"training": config["training"]}
+    return Config.model_validate(config)
+
+
+def test_one_part_is_trained_and_the_others_stay(start_with_parts: Path, data: Path, tmp_path: Path) -> None:
+    config = only_regions(data)
+    train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
+    old, new = (load_checkpoint(path) for path in (start_with_parts, tmp_path / "out"))
     before, after = old.model.state_dict(), new.model.state_dict()
     assert {name for name in after if not name.startswith("regions.")} == before.keys()
-    for name, weight in before.items():
-        if not name.startswith("output."):  # what is calibrated
-            n_rows = len(old.tokenizer.get_vocab()) if name.endswith(OF_TOKENS) else len(weight)
-            torch.testing.assert_close(after[name][:n_rows], weight[:n_rows])
+    calibrated = ("output.weight", "output.bias", "n_grams.weight", "n_grams.prior")
+    for name in before.keys() - set(calibrated):
+        n_rows = len(old.tokenizer.get_vocab()) if name.endswith(OF_TOKENS) else len(before[name])
+        torch.testing.assert_close(after[name][:n_rows], before[name][:n_rows])
+    for name in ("output.weight", "n_grams.weight"):  # but for a factor
+        factor = (after[name] * before[name]).sum() / (before[name] * before[name]).sum()
+        torch.testing.assert_close(after[name], factor * before[name], rtol=2e-3, atol=1e-4)
+    facts = load_training(tmp_path / "out")
+    assert facts["only"] == "regions"
+    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
+    train(config, data, tmp_path / "all", tmp_path / "all-out", tmp_path / "out")
+    assert "only" not in load_training(tmp_path / "all-out")
+
+
+def test_a_killed_run_of_one_part_goes_on_with_it_unasked(
+    start_with_parts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = only_regions(data)
+    monkeypatch.setattr(parts, "PartClassifier", killed)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match="holds a run of regions: name another directory by --run"):
+        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="n_grams")
+    train(config, data, tmp_path / "run", tmp_path / "out")
+    facts = load_training(tmp_path / "out")
+    assert facts["only"] == "regions"
+    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_regions_of_another_size_are_trained_anew(data: Path, tmp_path: Path) -> None:
+    config = with_regions(data)
+    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+    config["model"]["regions"] = REGIONS | {"width": 14, "detectors": 19}
+    train(Config.model_validate(config), data, tmp_path / "other", tmp_path / "out", tmp_path / "out", only="regions")
+    assert load_checkpoint(tmp_path / "out").model.state_dict()["regions.detectors.weight"].shape == (19, 14)
 
 
 @pytest.mark.parametrize(
-    ("only", "started", "message"),
+    ("only", "is_started", "message"),
     [
         ("regions", False, "--only trains one part of --start"),
-        ("n_grams", True, "tiny has no n_grams to train on their own"),
+        ("n_grams", True, "--only n_grams: tiny is no classifier that has n_grams"),
     ],
 )
 def test_a_part_that_there_is_not_is_refused(
-    trained_classifier: Path, data: Path, tmp_path: Path, only: Part, started: bool, message: str
+    trained_classifier: Path, data: Path, tmp_path: Path, only: Part, is_started: bool, message: str
 ) -> None:
-    config, start = Config.model_validate(with_regions(data)), trained_classifier if started else None
+    config, start = Config.model_validate(with_regions(data)), trained_classifier if is_started else None
     with pytest.raises(ConfigError, match=message):
         train(config, data, tmp_path / "run", tmp_path / "out", start, only=only)
 
@@ -345,13 +413,19 @@ def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
 
 @pytest.mark.parametrize(
     ("part", "section", "training"),
-    [("n_grams", {"buckets": 97, "longest": 3}, "n_gram_training"), ("regions", REGIONS, "region_training")],
+    [("n_grams", N_GRAMS, "n_gram_training"), ("regions", REGIONS, "region_training")],
 )
 def test_a_part_that_nobody_trains_is_refused(part: str, section: dict[str, Any], training: str) -> None:
     config = classifier_config().model_dump()
     config["model"][part] = section
     with pytest.raises(ValueError, match=training):
         Config.model_validate(config)
+
+
+@pytest.mark.parametrize(("part", "section"), [("n_grams", N_GRAMS), ("regions", REGIONS)])
+def test_a_part_beside_a_maximum_is_refused(part: str, section: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{part} need mean pooling"):
+        ClassifierConfig.model_validate(CLASSIFIER | {"pooling": "max", part: section})
 
 
 def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(data: Path, tmp_path: Path) -> None:

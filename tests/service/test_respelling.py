@@ -56,6 +56,7 @@ def test_once_is_enough(text: str) -> None:
     [
         ("It is 20 °C today.", "It is 20 degrees today."),
         ("From 5 ℃ to 90℉.", "From 5 degrees to 90 degrees Fahrenheit."),
+        ("20℃s, ℃", "20℃s, ℃"),
         ("-5°C, 68\u00a0°\u00a0F", "-5 degrees, 68 degrees Fahrenheit"),
         ("30° to the left, 20 °Cs, °C", "30° to the left, 20 °Cs, °C"),
     ],
