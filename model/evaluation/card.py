@@ -212,13 +212,14 @@ def _training(config: Config, training: dict[str, Any]) -> str:
     in_runs = f" in {runs} runs, each with a schedule of its own, the later ones begun by `--start`" if runs > 1 else ""
     threads = training["threads"]
     machine = f"{', the last run' if runs > 1 else ''} on {threads} CPU thread{'s' if threads > 1 else ''}"
+    n_averaged = training["averaged_checkpoints"]
+    averaged = f"; the last {n_averaged} checkpoints are averaged" if n_averaged > 1 else ""
     text = (
         "## Training\n\n"
         f"`python -m model train model/configs/{config.name}.yaml --data DATA{start}`: {training['steps']:,} steps"
         f"{in_runs}, "
         f"{training['tokens'] / 1e6:.0f} million padded tokens, {training['hours']:.1f} hours"
-        f"{machine} ({training['precision']}), seed {config.training.seed}; the last "
-        f"{training['averaged_checkpoints']} checkpoints are averaged."
+        f"{machine} ({training['precision']}), seed {config.training.seed}{averaged}."
     )
     if share := training.get("start_share"):
         text += f" Of the final weights {share:.0%} are those that the last run began with (`--start-share`)."

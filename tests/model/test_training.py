@@ -5,36 +5,28 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from model.batching import ReviewExample, collate_masked
 from model.checkpoint import (
     OF_TOKENS,
     WEIGHTS,
     CheckpointError,
-    average_weights,
-    build_model,
     load_checkpoint,
     load_training,
 )
-from model.config import ClassifierConfig, Config, ConfigError, DataSource, NGramConfig, Part
+from model.config import Config, ConfigError, DataSource
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
-from model.networks.ngrams import NGramLogits
-from model.networks.transformer import Transformer, TransformerClassifier
-from model.training import parts, precision
+from model.networks.transformer import Transformer
+from model.training import precision
 from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
-from model.training.parts import sure_labels
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
 from model.training.train import train
-from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
-from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
+from tests.model.tiny_configs import TRANSLATOR, configured
+from tests.model.tiny_training import PAIRS, REVIEWS, SCHEDULE, WARNINGS, classifier_config, lines, train_until_killed
 
-REVIEWS = [("neg", "a bad and boring film"), ("pos", "a good and funny film")]
-SCHEDULE = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 5, "decay_steps": 20}
 pytestmark = WARNINGS
 
 
@@ -43,13 +35,6 @@ def translation_config(**training: Any) -> Config:
     data = {"train": [{"file": "pairs.tsv", "licence": "ours"}]}
     muon = {"optimizer": "muon", "muon_learning_rate": 0.02}
     return configured(TRANSLATOR | model, data=data, training=SCHEDULE | muon | training)
-
-
-def classifier_config() -> Config:
-    model = {"vocab_size": 300, "n_encoder_layers": 1, "labels": ["negative", "positive"], "pooling": "mean"}
-    labels = {"neg": "negative", "pos": "positive"}
-    data = {"train": [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]}
-    return configured(CLASSIFIER | model, data=data, training=SCHEDULE | {"token_dropout": 0.1})
 
 
 def write_data(directory: Path) -> Path:
@@ -255,201 +240,6 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(tr
     with pytest.raises(DataError, match="text 2 has nothing in it"):
         classify(checkpoint, [good, ""])
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
-
-
-def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out(data: Path, tmp_path: Path) -> None:
-    config = classifier_config().model_dump()
-    config["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
-    config["data"]["validation_fraction"] = 0.25
-    (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 4]))
-    config["n_gram_training"] = {
-        "training": config["training"],
-        "unlabelled": [{"file": "unlabelled.tsv", "licence": "ours"}],
-    }
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
-    checkpoint = load_checkpoint(tmp_path / "out")
-    assert isinstance(checkpoint.model, TransformerClassifier)
-    assert checkpoint.model.n_grams is not None
-    assert checkpoint.model.n_grams.weight.abs().max() > 0
-    bad, good = (text for _, text in REVIEWS)
-    scores = classify(checkpoint, [bad, good, good.upper()])
-    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
-    assert scores[1] == scores[2]
-
-
-N_GRAMS = {"buckets": 97, "longest": 3}
-REGIONS = {"width": 12, "detectors": 17, "dropout": 0.0}
-
-
-def with_regions(data: Path) -> dict[str, Any]:
-    """The classifier's configuration with regions beside its encoder, and texts for them."""
-    config = classifier_config().model_dump()
-    config["model"]["regions"] = REGIONS
-    config["data"]["validation_fraction"] = 0.25
-    (data / "near.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
-    config["region_training"] = {
-        "unlabelled": [{"file": "near.tsv", "licence": "free"}],
-        "pretraining": config["training"],
-        "training": config["training"],
-    }
-    return config
-
-
-def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> None:
-    config = Config.model_validate(with_regions(data))
-    train(config, data, tmp_path / "run", tmp_path / "out")
-    checkpoint = load_checkpoint(tmp_path / "out")
-    assert isinstance(checkpoint.model, TransformerClassifier)
-    assert checkpoint.model.regions is not None
-    labels = []
-    for _, text in REVIEWS:
-        ids = torch.tensor([checkpoint.tokenizer.encode(text).ids])
-        labels.append(checkpoint.model.regions.pooled(ids, torch.tensor([ids.shape[1]])).argmax().item())
-    assert labels == [0, 1]
-    facts = load_training(tmp_path / "out")
-    assert facts["steps"] == 3 * config.training.max_steps
-    assert facts["licences"]["near.tsv"] == "free"
-    assert "only" not in facts
-
-
-def test_vectors_of_regions_are_learnt_before_the_labels_alone(data: Path, tmp_path: Path) -> None:
-    train(Config.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
-    last = tmp_path / "run" / "regions" / "pretraining" / "steps" / "last.ckpt"
-    learnt = average_weights([last], "model.region_embedding.")["tokens.weight"]
-    kept = load_checkpoint(tmp_path / "out").model.state_dict()["regions.embedding.tokens.weight"]
-    ratio = (kept * learnt).sum() / (learnt * learnt).sum()
-    assert ratio > 1.1  # they were made longer
-    torch.testing.assert_close(kept, ratio * learnt, rtol=2e-3, atol=1e-4)
-
-
-@pytest.fixture
-def start_with_parts(data: Path, tmp_path: Path) -> Path:
-    """A classifier with n-grams and no regions."""
-    config = classifier_config().model_dump()
-    config["model"]["n_grams"] = N_GRAMS
-    config["n_gram_training"] = {"training": config["training"]}
-    train(Config.model_validate(config), data, tmp_path / "start-run", tmp_path / "start")
-    return tmp_path / "start"
-
-
-def only_regions(data: Path) -> Config:
-    config = with_regions(data)
-    config["model"]["n_grams"] = N_GRAMS
-    config["n_gram_training"] = {"training": config["training"]}
-    return Config.model_validate(config)
-
-
-def test_one_part_is_trained_and_the_others_stay(start_with_parts: Path, data: Path, tmp_path: Path) -> None:
-    config = only_regions(data)
-    train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
-    old, new = (load_checkpoint(path) for path in (start_with_parts, tmp_path / "out"))
-    before, after = old.model.state_dict(), new.model.state_dict()
-    assert {name for name in after if not name.startswith("regions.")} == before.keys()
-    calibrated = ("output.weight", "output.bias", "n_grams.weight", "n_grams.prior")
-    for name in before.keys() - set(calibrated):
-        n_rows = len(old.tokenizer.get_vocab()) if name.endswith(OF_TOKENS) else len(before[name])
-        torch.testing.assert_close(after[name][:n_rows], before[name][:n_rows])
-    for name in ("output.weight", "n_grams.weight"):  # but for a factor
-        factor = (after[name] * before[name]).sum() / (before[name] * before[name]).sum()
-        torch.testing.assert_close(after[name], factor * before[name], rtol=2e-3, atol=1e-4)
-    facts = load_training(tmp_path / "out")
-    assert facts["only"] == "regions"
-    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
-    train(config, data, tmp_path / "all", tmp_path / "all-out", tmp_path / "out")
-    assert "only" not in load_training(tmp_path / "all-out")
-
-
-def test_a_killed_run_of_one_part_goes_on_with_it_unasked(
-    start_with_parts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = only_regions(data)
-    monkeypatch.setattr(parts, "PartClassifier", killed)
-    with pytest.raises(KeyboardInterrupt):
-        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
-    monkeypatch.undo()
-    with pytest.raises(ConfigError, match="holds a run of regions: name another directory by --run"):
-        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="n_grams")
-    train(config, data, tmp_path / "run", tmp_path / "out")
-    facts = load_training(tmp_path / "out")
-    assert facts["only"] == "regions"
-    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
-
-
-def killed(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def test_regions_of_another_size_are_trained_anew(data: Path, tmp_path: Path) -> None:
-    config = with_regions(data)
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
-    config["model"]["regions"] = REGIONS | {"width": 14, "detectors": 19}
-    train(Config.model_validate(config), data, tmp_path / "other", tmp_path / "out", tmp_path / "out", only="regions")
-    assert load_checkpoint(tmp_path / "out").model.state_dict()["regions.detectors.weight"].shape == (19, 14)
-
-
-@pytest.mark.parametrize(
-    ("only", "is_started", "message"),
-    [
-        ("regions", False, "--only trains one part of --start"),
-        ("n_grams", True, "--only n_grams: tiny is no classifier that has n_grams"),
-    ],
-)
-def test_a_part_that_there_is_not_is_refused(
-    trained_classifier: Path, data: Path, tmp_path: Path, only: Part, is_started: bool, message: str
-) -> None:
-    config, start = Config.model_validate(with_regions(data)), trained_classifier if is_started else None
-    with pytest.raises(ConfigError, match=message):
-        train(config, data, tmp_path / "run", tmp_path / "out", start, only=only)
-
-
-def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
-    n_grams = NGramLogits(50, 3, NGramConfig(buckets=97, longest=2))
-    n_grams.weight.data[10] = torch.tensor([2.0, 0.0])  # for the second class
-    n_grams.weight.data[11] = torch.tensor([-3.0, -3.0])  # for the first
-    texts = [np.array(ids, dtype=np.int32) for ids in ([10, 10], [11, 11, 11], [10, 20, 20, 20], [20])]
-    sure = sure_labels(n_grams, texts, least_margin=1.0)
-    assert {(tuple(example.ids.tolist()), example.label) for example in sure} == {((10, 10), 1), ((11, 11, 11), 0)}
-
-
-@pytest.mark.parametrize(
-    ("part", "section", "training"),
-    [("n_grams", N_GRAMS, "n_gram_training"), ("regions", REGIONS, "region_training")],
-)
-def test_a_part_that_nobody_trains_is_refused(part: str, section: dict[str, Any], training: str) -> None:
-    config = classifier_config().model_dump()
-    config["model"][part] = section
-    with pytest.raises(ValueError, match=training):
-        Config.model_validate(config)
-
-
-@pytest.mark.parametrize(("part", "section"), [("n_grams", N_GRAMS), ("regions", REGIONS)])
-def test_a_part_beside_a_maximum_is_refused(part: str, section: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{part} need mean pooling"):
-        ClassifierConfig.model_validate(CLASSIFIER | {"pooling": "max", part: section})
-
-
-def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(data: Path, tmp_path: Path) -> None:
-    config = classifier_config().model_dump()
-    texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
-    config["pretraining"] = {"train": texts, "masked": 0.3, "training": config["training"]}
-    (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
-    pretrained = average_weights([tmp_path / "run" / "pretraining" / "steps" / "last.ckpt"], "model.")
-    model = build_model(Config.model_validate(config))
-    model.load_state_dict(pretrained)
-    assert isinstance(model, TransformerClassifier)
-    batch = collate_masked(
-        [
-            ReviewExample(np.array(load_checkpoint(tmp_path / "out").tokenizer.encode(text).ids), 0)
-            for _, text in REVIEWS
-        ],
-        masked=0.2,
-        generator=torch.Generator().manual_seed(1),
-    )
-    logits = model.encode(batch.ids, batch.lengths) @ model.embedding.tokens.weight.T
-    guessed = logits[batch.masked].argmax(dim=-1) == batch.targets[batch.masked]
-    assert guessed.float().mean() > 0.5
-    assert json.loads((tmp_path / "out" / "training.json").read_text())["steps"] == 120
 
 
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(

@@ -9,6 +9,7 @@ from model.batching import Batch
 from model.config import Config
 from model.training.stage import TrainingModule
 from model.training.train import train
+from tests.model.tiny_configs import CLASSIFIER, configured
 
 PAIRS = [
     ("a dog runs", "un chien court"),
@@ -17,12 +18,22 @@ PAIRS = [
     ("a cat runs", "un chat court"),
 ]
 
+REVIEWS = [("neg", "a bad and boring film"), ("pos", "a good and funny film")]
+SCHEDULE = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 5, "decay_steps": 20}
+
 WARNINGS = [
     pytest.mark.filterwarnings("ignore::UserWarning:lightning"),
     pytest.mark.filterwarnings("ignore::FutureWarning:lightning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 """Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds."""
+
+
+def classifier_config() -> Config:
+    model = {"vocab_size": 300, "n_encoder_layers": 1, "labels": ["negative", "positive"], "pooling": "mean"}
+    labels = {"neg": "negative", "pos": "positive"}
+    data = {"train": [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]}
+    return configured(CLASSIFIER | model, data=data, training=SCHEDULE | {"token_dropout": 0.1})
 
 
 def lines(rows: list[tuple[str, str]]) -> str:
