@@ -104,7 +104,8 @@ def in_float16(model: Transformer | TransformerClassifier) -> Transformer | Tran
     """A copy with weights, activations and caches in float16.
 
     In float32 are still: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
-    attention, log-probabilities (cast in the graph), and what the classifier adds up to logits (here).
+    attention, log-probabilities (cast in the graph), and what the classifier adds up to logits, with what tells one
+    region from another (here).
     """
     half = copy.deepcopy(model).half()
     if isinstance(half, TransformerClassifier):
