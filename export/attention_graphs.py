@@ -15,7 +15,8 @@ from export.graphs import linear, memory_projection, scaled_input, scaled_query,
 from export.onnx_attention import merge_heads, product, split_heads
 from model.networks.attention import MultiHeadAttention, one_hot_of_highest
 from model.networks.layers import DecoderLayer, EncoderLayer
-from model.networks.transformer import Transformer, TransformerClassifier, causal_mask, padding_mask
+from model.networks.masks import causal_mask, padding_mask
+from model.networks.transformer import Transformer, TransformerClassifier
 
 
 class TranslationAttentionGraph(nn.Module):

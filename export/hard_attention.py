@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from export.onnx_attention import write_to_cache
-from model.networks.transformer import padding_mask
+from model.networks.masks import padding_mask
 
 
 def attend_to_one(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor) -> Tensor:

@@ -16,7 +16,8 @@ from torch import Tensor
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
 from model.evaluation.scoring import translate
-from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
+from model.networks.masks import padding_mask
+from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID, cut_source
 
 BATCH_TOKENS = 4096

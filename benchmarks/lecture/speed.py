@@ -18,7 +18,7 @@ from model.batching import Batch, ReviewBatch, TextBatch, TranslationBatch
 from model.checkpoint import Model, build_model
 from model.config import Config
 from model.networks.language_model import LanguageModel
-from model.networks.transformer import padding_mask
+from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 from model.training.examples import TrainingData
 from model.training.optimizer import build_optimizer

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from model.networks.transformer import padding_mask
+from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 from model.tokenizer import BOS_ID, EOS_ID
 

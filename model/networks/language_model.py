@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from model.config import LanguageModelConfig
 from model.networks.layers import EncoderLayer
-from model.networks.transformer import Encoder, causal_mask, token_embedding
+from model.networks.masks import causal_mask
+from model.networks.transformer import Encoder, token_embedding
 
 
 @dataclass

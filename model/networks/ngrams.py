@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model.config import NGramConfig
+from model.networks.masks import padding_mask
 
 GAIN = 16.0
 """Pooling is a mean over hundreds of tokens, so a weight needs leverage to move a logit within a few epochs."""
@@ -59,7 +60,7 @@ class NGramLogits(nn.Module):
 
     def pooled(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B) to their mean logits (B, C)."""
-        real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
+        real = padding_mask(lengths, ids.shape[1]).unsqueeze(-1)
         logits: Tensor = (self(ids, lengths) * real).sum(dim=1) / lengths.unsqueeze(1)
         return logits
 

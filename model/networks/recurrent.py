@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from model.config import Cell, RecurrentConfig
 from model.networks.additive_attention import AdditiveAttention
 from model.networks.layers import SequenceDropout, TokenEmbedding
-from model.networks.transformer import padding_mask
+from model.networks.masks import padding_mask
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import RegionConfig
+from model.networks.masks import padding_mask
 
 
 class RegionEmbedding(nn.Module):
@@ -28,7 +29,7 @@ class RegionEmbedding(nn.Module):
 
     def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B) to the vectors of the regions around each token (B, S, D), zero in padding."""
-        real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
+        real = padding_mask(lengths, ids.shape[1]).unsqueeze(-1)
         tokens = self.tokens(ids).to(self.bias.dtype).masked_fill(~real, 0.0)
         total = tokens + self.bias
         for distance in range(1, self.radius + 1):
@@ -76,5 +77,5 @@ class RegionLogits(nn.Module):
     def detect(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B): how strongly each detector sees each region (B, S, F), zero in padding."""
         regions = self.embedding(ids, lengths)
-        real = (torch.arange(ids.shape[1], device=ids.device) < lengths.unsqueeze(1)).unsqueeze(-1)
+        real = padding_mask(lengths, ids.shape[1]).unsqueeze(-1)
         return torch.relu(self.detectors(regions)).masked_fill(~real, 0.0)

@@ -12,18 +12,9 @@ from torch import Tensor, nn
 
 from model.config import ClassifierConfig, LayerConfig, TransformerConfig
 from model.networks.layers import DecoderLayer, EncoderLayer, LayerCache, TokenEmbedding
+from model.networks.masks import causal_mask, padding_mask
 from model.networks.ngrams import NGramLogits
 from model.networks.regions import RegionLogits
-
-
-def padding_mask(lengths: Tensor, size: int) -> Tensor:
-    """lengths (B) to a mask (B, size), True where there is a token."""
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1)
-
-
-def causal_mask(size: int, device: torch.device | None = None) -> Tensor:
-    """(size, size) mask, True where the column is not in the row's future (lecture, masked self-attention)."""
-    return torch.ones(size, size, dtype=torch.bool, device=device).tril()
 
 
 def token_embedding(layer: LayerConfig) -> TokenEmbedding:

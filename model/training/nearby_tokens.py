@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from model.networks.masks import padding_mask
 from model.networks.regions import RegionEmbedding
 
 REACH = 5
@@ -67,7 +68,7 @@ def nearby_pairs(columns: Tensor, lengths: Tensor, radius: int) -> tuple[Tensor,
     flattened (B, S), with the columns of the tokens near them, each (P), in the order of the regions.
     """
     B, S = columns.shape
-    real = torch.arange(S, device=columns.device) < lengths.unsqueeze(1)
+    real = padding_mask(lengths, S)
     counts = real & (columns >= 0)
     places = torch.arange(B * S, device=columns.device).view(B, S)
     rows, near = [], []

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from model.networks.attention import MultiHeadAttention, hard_weights, one_hot_of_highest, scaled_dot_product_attention
-from model.networks.transformer import causal_mask, padding_mask
+from model.networks.masks import causal_mask, padding_mask
 
 B, T, S, E, H = 2, 4, 5, 24, 3
 

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from model.networks.attention import MultiHeadAttention
+from model.networks.masks import padding_mask
 from model.networks.matrices import Matrices, classification_matrices, observe, translation_matrices
-from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
+from model.networks.transformer import Transformer, TransformerClassifier
 
 B, S, T, H, E = 3, 7, 5, 3, 24
 LENGTHS = torch.tensor([7, 1, 4])

@@ -8,8 +8,8 @@ import torch
 from model.config import RecurrentConfig
 from model.decoding.search import beam_search, greedy_search, greedy_search_uncached
 from model.networks.additive_attention import AdditiveAttention, additive_scores
+from model.networks.masks import padding_mask
 from model.networks.recurrent import RecurrentTranslator
-from model.networks.transformer import padding_mask
 from model.tokenizer import EOS_ID
 from model.training.precision import usable_precision
 from tests.model.tiny_configs import RECURRENT

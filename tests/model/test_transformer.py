@@ -3,7 +3,8 @@ import torch
 
 from model.decoding.search import greedy_search, greedy_search_uncached
 from model.networks.attention import MultiHeadAttention
-from model.networks.transformer import Transformer, TransformerClassifier, padding_mask
+from model.networks.masks import padding_mask
+from model.networks.transformer import Transformer, TransformerClassifier
 
 
 def test_padding_never_changes_what_a_source_is_encoded_to(transformer: Transformer) -> None:

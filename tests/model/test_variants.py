@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from model.config import TransformerConfig
 from model.decoding.search import greedy_search, greedy_search_uncached
 from model.networks.layers import FeedForward
+from model.networks.masks import causal_mask, padding_mask
 from model.networks.matrices import translation_matrices
-from model.networks.transformer import Encoder, Transformer, causal_mask, padding_mask
+from model.networks.transformer import Encoder, Transformer
 from tests.model.tiny_configs import TRANSLATOR
 
 V, E, H = (TRANSLATOR[name] for name in ("vocab_size", "d_model", "n_heads"))
