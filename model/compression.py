@@ -9,10 +9,11 @@ Legend: N rows, D columns, B blocks of a row.
 from collections.abc import Mapping
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 BLOCK = 64
-"""Columns that share a scale. A matrix whose width is no multiple of it is kept as float16."""
+"""Columns that share a scale; the last block of a row may have fewer. A matrix narrower than one is kept as float16."""
 SCALES = ".scales"
 """What the name of the scales ends with, behind that of their weights."""
 LARGEST = 127
@@ -22,7 +23,7 @@ def compressed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices (N, D) as int8 (N, D) and float16 scales (N, B), whatever else there is as float16."""
     kept: dict[str, Tensor] = {}
     for name, tensor in weights.items():
-        if tensor.is_floating_point() and tensor.ndim == 2 and tensor.shape[1] % BLOCK == 0:
+        if tensor.is_floating_point() and tensor.ndim == 2 and tensor.shape[1] >= BLOCK:
             kept[name], kept[name + SCALES] = _quantized(tensor.float())
         else:
             kept[name] = tensor.half()
@@ -43,15 +44,20 @@ def decompressed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    blocks = matrix.reshape(len(matrix), -1, BLOCK)  # (N, B, BLOCK)
+    blocks = _blocks(matrix)
     # The smallest scale that float16 has, for blocks of zeros: what is divided by it stays zero.
     scales = (blocks.abs().amax(dim=2) / LARGEST).clamp(min=torch.finfo(torch.float16).smallest_normal).half()
     numbers = (blocks / scales.float()[..., None]).round().clamp(-LARGEST, LARGEST)
-    return numbers.flatten(1).to(torch.int8), scales
+    return numbers.flatten(1)[:, : matrix.shape[1]].to(torch.int8), scales
 
 
 def _dequantized(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
-    if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), numbers.shape[1] / BLOCK):
+    if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), -(-numbers.shape[1] // BLOCK)):
         raise ValueError(f"{name} is int8 without a scale for every {BLOCK} of its numbers")
-    blocks = numbers.float().reshape(len(numbers), -1, BLOCK) * scales.float()[..., None]
-    return blocks.flatten(1)
+    weights = _blocks(numbers.float()) * scales.float()[..., None]
+    return weights.flatten(1)[:, : numbers.shape[1]]
+
+
+def _blocks(matrix: Tensor) -> Tensor:
+    """(N, D) to (N, B, BLOCK), with zeros behind the end of each row."""
+    return F.pad(matrix, (0, -matrix.shape[1] % BLOCK)).unflatten(1, (-1, BLOCK))

@@ -48,8 +48,18 @@ def test_one_large_weight_costs_its_block_alone() -> None:
     assert not torch.allclose(kept[0, 1:BLOCK], MATRIX[0, 1:BLOCK], atol=0.02, rtol=0)
 
 
-def test_what_is_no_matrix_of_whole_blocks_stays_float16() -> None:
-    weights = {"bias": torch.randn(BLOCK), "narrow": torch.randn(3, 8), "zeros": torch.zeros(2, BLOCK)}
+def test_the_last_block_of_a_row_may_be_shorter() -> None:
+    matrix = MATRIX[[0, 2], : BLOCK + 5]
+    kept = compressed({"matrix": matrix})
+    assert kept["matrix"].shape == (2, BLOCK + 5)
+    assert kept["matrix" + SCALES].shape == (2, 2)
+    whole = torch.nn.functional.pad(matrix, (0, BLOCK - 5))
+    read = torch.nn.functional.pad(decompressed(kept)["matrix"], (0, BLOCK - 5))
+    assert _errors_in_steps(whole, read).max() <= 0.5 + 127 / 2048
+
+
+def test_what_is_no_matrix_or_narrower_than_a_block_stays_float16() -> None:
+    weights = {"bias": torch.randn(BLOCK), "narrow": torch.randn(3, BLOCK - 1), "zeros": torch.zeros(2, BLOCK)}
     kept = compressed(weights)
     assert {name for name, tensor in kept.items() if tensor.dtype == torch.int8} == {"zeros"}
     read = decompressed(kept)
@@ -67,7 +77,7 @@ def test_compressing_again_changes_nothing() -> None:
 
 @pytest.fixture
 def checkpoint(tokenizer: Tokenizer, tmp_path: Path) -> Path:
-    """One of float16 whose matrices are of whole blocks, but for the position-wise feed-forward's second."""
+    """One of float16, nearly all of whose matrices have a block or more in a row."""
     config = configured(TRANSLATOR | {"vocab_size": tokenizer.get_vocab_size(), "d_model": 2 * BLOCK, "n_heads": 4})
     save_checkpoint(tmp_path / "out", config, build_model(config).state_dict(), tokenizer)
     return tmp_path / "out"
