@@ -97,7 +97,7 @@ def served_command(
     test: Annotated[list[str] | None, typer.Option(help="Part of a test set's name; without any, all.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first rows of each.")] = None,
 ) -> None:
-    """What users get: BLEU, chrF and accuracy of every model of a running service, asked without options."""
+    """What users get: scores of every model of a running service, and cases that it passes, asked without options."""
     with httpx.Client(base_url=url) as client:
         served_quality.measure(client, data, test or [], limit, console)
 

@@ -1,6 +1,9 @@
-"""What users get: every model of a running service on the test sets of its checkpoint, asked without options."""
+"""What users get: every model of a running service on the test sets of its checkpoint and on its failure cases, asked
+without options.
+"""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from benchmarks.workspace import ROOT
 from model.checkpoint import CONFIG
 from model.config import load_config
 from model.data import Row, load_rows
+from model.evaluation.cases import pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
 
 AT_ONCE = 64
@@ -19,46 +23,56 @@ TIMEOUT_S = 300.0
 
 
 def measure(client: httpx.Client, data: Path | None, tests: Sequence[str], limit: int | None, console: Console) -> None:
-    """Print scores of all models, on the test sets whose names have one of `tests` in them, or on all.
+    """Print scores of all models, on the test sets whose names have one of `tests` in them, or on all, and the share of
+    their failure cases that they pass.
 
     Raises:
         DataError: a test set is missing.
         httpx.HTTPError: there is no service, or it answered with an error.
     """
     table = Table("model", "test set", "texts", "metric", "as served")
-    for model in _answer(client.get("/models"))["models"]:
-        sources = load_config(ROOT / "checkpoints" / model["name"] / CONFIG).data.test
-        for source in sources:
+    for model in _content(client.get("/models"))["models"]:
+        config = load_config(ROOT / "checkpoints" / model["name"] / CONFIG)
+        for source in config.data.test:
             if tests and not any(test in source.file for test in tests):
                 continue
             rows = load_rows(source, data)[:limit]
             name = Path(source.file).name.split(".")[0]
             for metric, score in scores(client, model, rows).items():
                 table.add_row(model["name"], name, f"{len(rows):,}", metric, f"{score:.2f}")
+        if suite := suite_for(config.model):
+            passed, n = pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
+            table.add_row(model["name"], "cases", f"{n:,}", "passed, %", f"{100 * passed / n:.1f}")
     console.print(table)
 
 
 def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> dict[str, float]:
     """Scores of a model, described as in `/models`, on (source, target) or (label, text) rows."""
     if model["task"] == "classification":
-        answers = ask(client, "/classify", {"model": model["name"]}, [row.right for row in rows])
-        return {"accuracy": accuracy([answer["label"] for answer in answers], [row.left for row in rows])}
-    direction = model["directions"][0]
-    answers = ask(client, "/translate", {"model": model["name"], **direction}, [row.left for row in rows])
-    outputs = [answer["text"] for answer in answers]
-    return score_translations(outputs, [row.right for row in rows], direction["target"])[0]
+        labels = answers(client, model, [row.right for row in rows])
+        return {"accuracy": accuracy(labels, [row.left for row in rows])}
+    outputs = answers(client, model, [row.left for row in rows])
+    return score_translations(outputs, [row.right for row in rows], model["directions"][0]["target"])[0]
 
 
-def ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
-    """One answer for each text, so many texts in a request."""
-    answers: list[dict[str, Any]] = []
+def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[str]:
+    """The label or the translation of each text."""
+    if model["task"] == "classification":
+        return [answer["label"] for answer in _ask(client, "/classify", {"model": model["name"]}, texts)]
+    options = {"model": model["name"], **model["directions"][0]}
+    return [answer["text"] for answer in _ask(client, "/translate", options, texts)]
+
+
+def _ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:
+    """One answer for each text, `AT_ONCE` texts in a request."""
+    found: list[dict[str, Any]] = []
     for start in range(0, len(texts), AT_ONCE):
         body = options | {"text": list(texts[start : start + AT_ONCE]), "timeout_s": TIMEOUT_S}
-        answer = _answer(client.post(path, json=body, timeout=TIMEOUT_S))
-        answers += answer["predictions" if path == "/classify" else "translations"]
-    return answers
+        content = _content(client.post(path, json=body, timeout=TIMEOUT_S))
+        found += content["predictions" if path == "/classify" else "translations"]
+    return found
 
 
-def _answer(response: httpx.Response) -> dict[str, Any]:
+def _content(response: httpx.Response) -> dict[str, Any]:
     content: dict[str, Any] = response.raise_for_status().json()
     return content

@@ -34,7 +34,15 @@ from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized
 from model.evaluation.card import model_card
-from model.evaluation.cases import CaseResult, SuiteError, pass_counts, pass_rates, run_suite, suite_for
+from model.evaluation.cases import (
+    CaseResult,
+    SuiteError,
+    answers_of,
+    pass_counts,
+    pass_rates,
+    run_suite,
+    suite_for,
+)
 from model.evaluation.embedding_quality import PAIRS, embedding_report
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
@@ -248,7 +256,7 @@ def other_names(
 
 def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:
     suite = suite_for(checkpoint.config.model)
-    return run_suite(checkpoint, suite) if suite else []
+    return run_suite(suite, answers_of(checkpoint)) if suite else []
 
 
 def _pass_table(results: list[CaseResult]) -> Table:

@@ -60,4 +60,4 @@ def _dequantized(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
 
 def _blocks(matrix: Tensor) -> Tensor:
     """(N, D) to (N, B, BLOCK), with zeros behind the end of each row."""
-    return F.pad(matrix, (0, -matrix.shape[1] % BLOCK)).unflatten(1, (-1, BLOCK))
+    return F.pad(matrix, (0, -matrix.shape[1] % BLOCK)).reshape(len(matrix), -1, BLOCK)

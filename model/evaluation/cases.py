@@ -5,7 +5,7 @@ A test set's score is a mean over sentences like those of training; a suite says
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,6 +17,7 @@ from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
 from model.evaluation.checks import Ending, n_words, unmet
 from model.evaluation.scoring import classify, translate
+from model.networks.transformer import TransformerClassifier
 
 SUITES = Path(__file__).parents[1] / "suites"
 
@@ -113,6 +114,9 @@ class LabelSuite(Strict):
 
 Suite = TranslationSuite | LabelSuite
 
+Answer = Callable[[Sequence[str]], Sequence[str]]
+"""The translation or the label of each text."""
+
 
 @dataclass(frozen=True)
 class CaseResult:
@@ -156,25 +160,32 @@ def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:
     return None
 
 
-def run_suite(checkpoint: Checkpoint, suite: Suite) -> list[CaseResult]:
-    """Each case's output, greedily translated or classified, and what it lacks, in the order of the suite.
-
-    Raises:
-        CheckpointError: the checkpoint does something else than the suite asks for.
-    """
+def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
+    """What is answered to each case, and what that lacks, in the order of the suite."""
     if isinstance(suite, LabelSuite):
         labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
-        scores = classify(checkpoint, [case.text for _, case in labelled])
+        labels = answer([case.text for _, case in labelled])
         return [
             CaseResult(category, case.text, label, case.label, [] if label == case.label else [case.label])
-            for (category, case), label in zip(labelled, (max(s, key=s.__getitem__) for s in scores), strict=True)
+            for (category, case), label in zip(labelled, labels, strict=True)
         ]
     translated = [(category, case) for category, cases in suite.cases.items() for case in cases]
-    outputs = [output for output, _ in translate(checkpoint, [case.text for _, case in translated])]
+    outputs = answer([case.text for _, case in translated])
     return [
         CaseResult(category, case.text, output, case.right, case.problems(output, suite.never))
         for (category, case), output in zip(translated, outputs, strict=True)
     ]
+
+
+def answers_of(checkpoint: Checkpoint) -> Answer:
+    """What a checkpoint itself answers: its greedy translations, or the likeliest labels."""
+
+    def answer(texts: Sequence[str]) -> list[str]:
+        if isinstance(checkpoint.model, TransformerClassifier):
+            return [max(scores, key=scores.__getitem__) for scores in classify(checkpoint, texts)]
+        return [output for output, _ in translate(checkpoint, texts)]
+
+    return answer
 
 
 def pass_counts(results: Sequence[CaseResult]) -> dict[str, tuple[int, int]]:

@@ -16,8 +16,11 @@ Ending = Literal["?", "!", "word"]
 WORD = re.compile(r"\w+")
 WORD_OR_TWO_LETTERS = re.compile(rf"[{JAPANESE_LETTERS}]{{1,2}}|[^\W{JAPANESE_LETTERS}]+")
 NUMERALS = r"\d\u3007一二三四五六七八九十百千万億"
-_EDGE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
-WORD_START, WORD_END = _EDGE % r"(?<!\w)", _EDGE % r"(?!\w)"
+EDGES = r"(?<!\w)", r"(?!\w)"
+"""Where a word starts and ends."""
+_OF_JAPANESE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
+EDGES_OF_JAPANESE = _OF_JAPANESE % EDGES[0], _OF_JAPANESE % EDGES[1]
+JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8
@@ -46,7 +49,9 @@ def plain(text: str) -> str:
 
 def found(pattern: str, text: str) -> str | None:
     """What of the text a pattern of whole words matches."""
-    match = re.search(f"{WORD_START}(?:{pattern}){WORD_END}", text, re.IGNORECASE)
+    # Compiling classes of thousands of kanji takes long, and several times as long where case is to be ignored.
+    start, end = EDGES_OF_JAPANESE if JAPANESE.search(text) else EDGES
+    match = re.search(f"{start}(?i:{pattern}){end}", text)
     return match and match.group()
 
 

@@ -18,6 +18,7 @@ from model.evaluation.cases import (
     SuiteError,
     TranslationCase,
     TranslationSuite,
+    answers_of,
     load_suite,
     pass_counts,
     pass_rates,
@@ -145,7 +146,7 @@ def test_translations_are_checked_in_the_order_of_the_suite(
     answers = {"A dog.": "Un chat.", "The dog.": "Le chien."}
     hypothesis = Hypothesis([], 0.0, finished=True)
     monkeypatch.setattr(module, "translate", lambda _, texts: [(answers[text], hypothesis) for text in texts])
-    results = run_suite(checkpoint(transformer, tokenizer), suite)
+    results = run_suite(suite, answers_of(checkpoint(transformer, tokenizer)))
     assert results == [
         CaseResult("b", "A dog.", "Un chat.", "Un chien.", ["chien"]),
         CaseResult("a", "The dog.", "Le chien.", "Le chien.", []),
@@ -160,7 +161,7 @@ def test_labels_are_compared(
     monkeypatch: pytest.MonkeyPatch, classifier: TransformerClassifier, tokenizer: Tokenizer
 ) -> None:
     monkeypatch.setattr(module, "classify", lambda _, texts: [{"negative": 0.2, "positive": 0.8} for _ in texts])
-    results = run_suite(checkpoint(classifier, tokenizer), LabelSuite.model_validate(LABELS))
+    results = run_suite(LabelSuite.model_validate(LABELS), answers_of(checkpoint(classifier, tokenizer)))
     assert [(result.output, result.right, bool(result.problems)) for result in results] == [
         ("positive", "positive", False),
         ("positive", "negative", True),
