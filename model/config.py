@@ -152,6 +152,7 @@ ModelConfig = Annotated[
 Rewrite = Literal[
     "other_names",
     "other_numbers",
+    "closed_classes",
     "upper_case",
     "no_capitals",
     "no_final_punctuation",

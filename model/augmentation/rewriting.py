@@ -9,13 +9,14 @@ from functools import reduce
 
 import numpy as np
 
+from model.augmentation.closed_classes import with_others
 from model.augmentation.word_pairs import word_pairs
 from model.config import Rewrite
 from model.data import Row
 from model.words import HALF_WIDTH, JAPANESE_LETTERS
 
 VARIANTS = 4
-"""Rows that `other_names` makes of one, each with names of its own."""
+"""Rows that are made of one where something in it becomes another by chance."""
 
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
@@ -50,12 +51,22 @@ LATIN_LETTERS = str.maketrans(
 )
 
 
-def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
-    """The rows to which a rewriting applies, rewritten on both sides alike."""
+def rewritten(
+    rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator, languages: tuple[str, str] | None = None
+) -> list[Row]:
+    """The rows to which a rewriting applies, rewritten on both sides alike.
+
+    Args:
+        languages: of the columns, where they are those of a translation; without them `closed_classes` applies to none.
+    """
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
     if rewrite == "other_numbers":
         return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
+    if rewrite == "closed_classes":
+        if languages is None:
+            return []
+        return [new for _ in range(VARIANTS) for row in rows if (new := with_others(row, languages, random)) != row]
     if rewrite == "half_width":
         return [new for row in rows if (new := Row(*(text.translate(HALF_WIDTH) for text in row))) != row]
     if rewrite == "kanji_numbers":

@@ -45,6 +45,7 @@ REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
     "other_numbers": ", with other numbers, times and dates",
+    "closed_classes": ", with other weekdays, months and numbers in words",
     "upper_case": ", in capitals",
     "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",

@@ -47,6 +47,8 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
     """
     random = np.random.default_rng(config.training.seed)
     tested = tested_rights(config, data_dir)
+    model = config.model
+    languages = (model.source, model.target) if isinstance(model, TransformerConfig | RecurrentConfig) else None
     train_rows: list[list[Row]] = []
     held_out: dict[str, set[int]] = {}
     validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
@@ -57,7 +59,7 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
             held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
         kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
-        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
+        train_rows.append(rewritten(kept, source.rewrite, random, languages) if source.rewrite else kept)
     if not any(train_rows):
         raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:
