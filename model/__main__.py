@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from model.alignment.heads import compare_heads
+from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
 from model.augmentation.edict import EDICT, edict_pairs
 from model.augmentation.mueller import mueller_pairs
@@ -137,9 +137,10 @@ def align(
     checkpoint: CheckpointDir,
     data: DataDir = None,
     pairs: Annotated[int, typer.Option(help="Sentence pairs on which heads are compared.")] = 1000,
+    rows: Annotated[int, typer.Option(help="Pairs of each training corpus that the aligner reads.")] = CORPUS_ROWS,
 ) -> None:
     """Choose the heads of a translator that align words; write alignment.json beside it."""
-    comparison = compare_heads(load_checkpoint(checkpoint), data, pairs)
+    comparison = compare_heads(load_checkpoint(checkpoint), data, pairs, rows)
     table = Table("layer", "heads", "row", "precision", "recall", "AER")
     for candidate in comparison.candidates:
         choice = candidate.alignment

@@ -32,7 +32,7 @@ Array = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 CORPUS_ROWS = 60_000
-"""The aligner reads so many pairs of each training corpus at most."""
+"""Pairs of a training corpus that the aligner reads: where a dozen have as many, a quarter of an hour of two cores."""
 COMPARED = "translation/test/multi30k-val"
 """Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
 
@@ -89,8 +89,13 @@ class Comparison:
         }
 
 
-def compare_heads(checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int) -> Comparison:
+def compare_heads(
+    checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int, corpus_rows: int = CORPUS_ROWS
+) -> Comparison:
     """Compare the heads of a checkpoint on the first `n_pairs` pairs.
+
+    Args:
+        corpus_rows: of each training corpus the aligner reads so many at most.
 
     Raises:
         CheckpointError: the checkpoint is not a translator.
@@ -108,7 +113,7 @@ def compare_heads(checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int) -
         if all(len(checkpoint.tokenizer.encode(text)) <= limit for text in row)
     )
     compared = list(itertools.islice(fitting, n_pairs))
-    rows = compared + training_rows(checkpoint.config, source.prefix, data_dir)
+    rows = compared + training_rows(checkpoint.config, source.prefix, data_dir, corpus_rows)
     references = [Reference(f & r, f | r) for f, r in statistical_links(rows, len(compared))]
     attention = list(word_attention(model, checkpoint.tokenizer, compared))
     return Comparison(compare(attention, references), source.file, len(compared), len(rows))
@@ -123,10 +128,10 @@ def compared_source(config: Config) -> DataSource:
     return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, prefix=first.prefix, licence=first.licence)
 
 
-def training_rows(config: Config, prefix: str, data_dir: Path | None) -> list[Row]:
-    """The first rows of each training corpus of the language that the prefix asks for, as it is and once."""
+def training_rows(config: Config, prefix: str, data_dir: Path | None, corpus_rows: int) -> list[Row]:
+    """Of each training corpus of the language that the prefix asks for, as it is and once, the first rows."""
     sources = {source.file: source for source in config.data.train if source.prefix == prefix and not source.rewrite}
-    return [row for source in sources.values() for row in load_rows(source, data_dir)[:CORPUS_ROWS]]
+    return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 
 
 @torch.inference_mode()
