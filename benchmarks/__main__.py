@@ -94,8 +94,10 @@ def served_command(
         typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it they come from a hub."),
     ] = None,
     url: Annotated[str, typer.Option(help="Of a running service.")] = "http://127.0.0.1:8000",
-    test: Annotated[list[str] | None, typer.Option(help="Part of a test set's name; without any, all.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows of each.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Part of a test set's name, or cases; without any, all.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows of each test set.")] = None,
 ) -> None:
     """What users get: scores of every model of a running service, and cases that it passes, asked without options."""
     with httpx.Client(base_url=url) as client:

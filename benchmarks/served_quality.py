@@ -15,7 +15,7 @@ from benchmarks.workspace import ROOT
 from model.checkpoint import CONFIG
 from model.config import load_config
 from model.data import Row, load_rows
-from model.evaluation.cases import pass_counts, run_suite, suite_for
+from model.evaluation.cases import Suite, pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
 
 AT_ONCE = 64
@@ -23,27 +23,32 @@ TIMEOUT_S = 300.0
 
 
 def measure(client: httpx.Client, data: Path | None, tests: Sequence[str], limit: int | None, console: Console) -> None:
-    """Print scores of all models, on the test sets whose names have one of `tests` in them, or on all, and the share of
-    their failure cases that they pass.
+    """Print scores of all models on the test sets whose names have one of `tests` in them, or on all; `cases` are the
+    failure cases of a model, whose score is the share that pass.
 
     Raises:
         DataError: a test set is missing.
+        SuiteError: the failure cases are not usable.
         httpx.HTTPError: there is no service, or it answered with an error.
     """
     table = Table("model", "test set", "texts", "metric", "as served")
     for model in _content(client.get("/models"))["models"]:
         config = load_config(ROOT / "checkpoints" / model["name"] / CONFIG)
         for source in config.data.test:
-            if tests and not any(test in source.file for test in tests):
-                continue
-            rows = load_rows(source, data)[:limit]
-            name = Path(source.file).name.split(".")[0]
-            for metric, score in scores(client, model, rows).items():
-                table.add_row(model["name"], name, f"{len(rows):,}", metric, f"{score:.2f}")
-        if suite := suite_for(config.model):
-            passed, n = pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
-            table.add_row(model["name"], "cases", f"{n:,}", "passed, %", f"{100 * passed / n:.1f}")
+            if _is_wanted(source.file, tests):
+                rows = load_rows(source, data)[:limit]
+                name = Path(source.file).name.split(".")[0]
+                for metric, score in scores(client, model, rows).items():
+                    table.add_row(model["name"], name, f"{len(rows):,}", metric, f"{score:.2f}")
+        suite = suite_for(config.model) if _is_wanted("cases", tests) else None
+        if suite is not None:
+            passed, n = cases_passed(client, model, suite)
+            table.add_row(model["name"], "cases", f"{n:,}", "passed, %", f"{100 * passed / n:.2f}")
     console.print(table)
+
+
+def _is_wanted(name: str, tests: Sequence[str]) -> bool:
+    return not tests or any(test in name for test in tests)
 
 
 def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> dict[str, float]:
@@ -53,6 +58,11 @@ def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> 
         return {"accuracy": accuracy(labels, [row.left for row in rows])}
     outputs = answers(client, model, [row.left for row in rows])
     return score_translations(outputs, [row.right for row in rows], model["directions"][0]["target"])[0]
+
+
+def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> tuple[int, int]:
+    """How many cases a model passes, and how many there are."""
+    return pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
 
 
 def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[str]:

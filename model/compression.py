@@ -55,7 +55,7 @@ def _dequantized(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
     if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), -(-numbers.shape[1] // BLOCK)):
         raise ValueError(f"{name} is int8 without a scale for every {BLOCK} of its numbers")
     weights = _blocks(numbers.float()) * scales.float()[..., None]
-    return weights.flatten(1)[:, : numbers.shape[1]]
+    return weights.flatten(1)[:, : numbers.shape[1]].contiguous()
 
 
 def _blocks(matrix: Tensor) -> Tensor:

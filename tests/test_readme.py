@@ -30,14 +30,14 @@ def test_scores_of_a_translator_are_those_of_its_evaluation(checkpoint: Path) ->
     [header] = re.findall(r"^\| model \| direction \|.*$", README, re.MULTILINE)
     [row] = re.findall(rf"^\| \[{checkpoint.name}\].*$", README, re.MULTILINE)
     for column, shown in list(zip(header.split("|"), row.split("|"), strict=True))[3:-2]:
-        of_test = [scores for name, scores in evaluation.items() if name.startswith(as_file_name(column))]
+        of_test = [scores for name, scores in evaluation.items() if name.startswith(file_prefix(column))]
         score = of_test[0].get("bleu", of_test[0].get("bleu_of_characters")) if of_test else ""
         assert shown.split("(")[0].strip() == (f"{score:.1f}" if of_test else ""), column
     assert row.split("|")[-2].strip() == f"{evaluation['cases']['all']:.0f} %"
 
 
-def as_file_name(title: str) -> str:
-    """What the name of a test set begins with."""
+def file_prefix(title: str) -> str:
+    """What the name of a test set's file begins with."""
     return {"Multi30k 2016": "multi30k-test-2016", "NTREX-128": "ntrex128", "BSD": "bsd-test"}.get(
         title.strip(), title.strip().lower()
     )

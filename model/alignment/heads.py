@@ -32,7 +32,7 @@ Array = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 CORPUS_ROWS = 60_000
-"""Pairs of a training corpus that the aligner reads: where a dozen have as many, a quarter of an hour of two cores."""
+"""Pairs of each training corpus that the aligner reads; with a dozen corpora that takes two cores 15 minutes."""
 COMPARED = "translation/test/multi30k-val"
 """Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
 
@@ -129,7 +129,7 @@ def compared_source(config: Config) -> DataSource:
 
 
 def training_rows(config: Config, prefix: str, data_dir: Path | None, corpus_rows: int) -> list[Row]:
-    """Of each training corpus of the language that the prefix asks for, as it is and once, the first rows."""
+    """The first rows of each training corpus of the language that the prefix asks for, none of them rewritten."""
     sources = {source.file: source for source in config.data.train if source.prefix == prefix and not source.rewrite}
     return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from model.data import Row
 
-NUMERAL = "一二三四五六七八九十百千万億第\\d.,．，:：/／"
-"""In a class of characters: what makes another number of a Japanese one beside it."""
-NO_NUMERAL_BEFORE, NO_NUMERAL_BEHIND = f"(?<![{NUMERAL}])", f"(?![{NUMERAL}])"
+NUMERAL = "〇一二三四五六七八九十百千万億第\\d.,．，:：/／"
+"""In a class of characters: beside one of them a Japanese numeral is a part of a longer number."""
 EDGES = (r"(?<![\w-])", r"(?![\w-])")
-"""What is not before and behind a word, where spaces are written."""
+"""What is before and behind a word, where spaces are written."""
 
 
 @dataclass(frozen=True)
@@ -27,33 +26,35 @@ class ClosedClass:
     """Words of which there are few.
 
     Attributes:
-        forms: by language, forms of its members, each as one string: that form of every member, in an order that is the
-            same for all languages, with a space between, and `_` for a space in a form.
+        forms: by language, a string for each form, as for a case: that form of every member. All strings have the
+            members in one order, with a space between, and `_` for a space in a form.
         agreeing: by language, a letter for every member. Only members with the same one take each other's place, as
             those of one gender, with which adjectives and verbs agree.
-        japanese_edges: what is before and behind a word in Japanese, which writes no spaces.
+        edges: by language, what is before and behind a word, where that is something else than `EDGES`.
     """
 
     forms: Mapping[str, Sequence[str]]
     agreeing: Mapping[str, str] = field(default_factory=dict)
-    japanese_edges: tuple[str, str] = ("", "")
+    edges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> Mapping[str, Sequence[Sequence[str]]]:
-        """By language, form and member."""
-        return {
-            language: [[word.replace("_", " ") for word in form.split()] for form in forms]
-            for language, forms in self.forms.items()
-        }
+        """By language, form and member; each form of small letters once more with a capital."""
+        tables: dict[str, list[list[str]]] = {}
+        for language, forms in self.forms.items():
+            table = [[word.replace("_", " ") for word in form.split()] for form in forms]
+            capitalized = [[word[0].upper() + word[1:] for word in words] for words in table]
+            tables[language] = [*table, *(words for words in capitalized if words not in table)]
+        return tables
 
     @cached_property
     def places(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """By language and word in small letters, form and member; the first form, where several are alike."""
+        """By language and word, form and member; the first form, where several are alike."""
         found: dict[str, dict[str, tuple[int, int]]] = {language: {} for language in self.tables}
         for language, table in self.tables.items():
             for form, words in enumerate(table):
                 for member, word in enumerate(words):
-                    found[language].setdefault(word.lower(), (form, member))
+                    found[language].setdefault(word, (form, member))
         return found
 
     @cached_property
@@ -61,23 +62,21 @@ class ClosedClass:
         """By language, what finds all words, the longest first."""
         patterns = {}
         for language, places in self.places.items():
-            before, behind = self.japanese_edges if language == "ja" else EDGES
-            words = "|".join(sorted(places, key=len, reverse=True))
-            patterns[language] = re.compile(f"{before}(?:{words}){behind}", re.IGNORECASE)
+            before, behind = self.edges.get(language, EDGES)
+            patterns[language] = re.compile(f"{before}(?:{'|'.join(sorted(places, key=len, reverse=True))}){behind}")
         return patterns
 
     def members(self, text: str, language: str) -> list[int]:
         """Those that a text names, in its order, as often as it does."""
         places = self.places[language]
-        return [places[word.lower()][1] for word in self.patterns[language].findall(text)]
+        return [places[word][1] for word in self.patterns[language].findall(text)]
 
     def exchanged(self, text: str, language: str, others: Sequence[int]) -> str:
-        """The text with other members, in the forms of those whose place they take, and with a capital like them."""
+        """The text with other members, in the forms of those whose place they take."""
 
         def other(match: re.Match[str]) -> str:
-            form, member = self.places[language][match.group().lower()]
-            word = self.tables[language][form][others[member]]
-            return (word[0].upper() if match.group()[0].isupper() else word[0].lower()) + word[1:]
+            form, member = self.places[language][match.group()]
+            return self.tables[language][form][others[member]]
 
         return self.patterns[language].sub(other, text)
 
@@ -110,18 +109,29 @@ WEEKDAYS = ClosedClass(
         ),
         "ru": (
             "понедельник вторник среда четверг пятница суббота воскресенье",
-            "в_понедельник во_вторник в_среду в_четверг в_пятницу в_субботу в_воскресенье",
             "понедельник вторник среду четверг пятницу субботу воскресенье",
-            "с_понедельника со_вторника со_среды с_четверга с_пятницы с_субботы с_воскресенья",
             "понедельника вторника среды четверга пятницы субботы воскресенья",
-            "к_понедельнику ко_вторнику к_среде к_четвергу к_пятнице к_субботе к_воскресенью",
             "понедельнику вторнику среде четвергу пятнице субботе воскресенью",
             "понедельникам вторникам средам четвергам пятницам субботам воскресеньям",
         ),
         "ja": ("月曜日 火曜日 水曜日 木曜日 金曜日 土曜日 日曜日", "月曜 火曜 水曜 木曜 金曜 土曜 日曜"),
     },
-    agreeing={"ru": "mmfmffn"},
+    agreeing={"ru": "mtfmffn"},  # "вторник" has prepositions of its own
+    edges={"ja": ("", "")},
 )
+
+WEEKDAYS_WITH_PREPOSITIONS = ClosedClass(
+    {
+        "en": WEEKDAYS.forms["en"],
+        "ru": (
+            "в_понедельник во_вторник в_среду в_четверг в_пятницу в_субботу в_воскресенье",
+            "с_понедельника со_вторника со_среды с_четверга с_пятницы с_субботы с_воскресенья",
+            "к_понедельнику ко_вторнику к_среде к_четвергу к_пятнице к_субботе к_воскресенью",
+            "по_понедельникам по_вторникам по_средам по_четвергам по_пятницам по_субботам по_воскресеньям",
+        ),
+    }
+)
+"""Here nothing agrees with a day."""
 
 MONTHS = ClosedClass(
     {
@@ -141,7 +151,7 @@ MONTHS = ClosedClass(
         ),
     },
     agreeing={"fr": "cccvcccvcvcc"},  # before a vowel, "de" is "d'"
-    japanese_edges=(NO_NUMERAL_BEFORE, ""),
+    edges={"ja": (f"(?<![{NUMERAL}])", "")},
 )
 
 NUMBERS = ClosedClass(
@@ -157,18 +167,24 @@ NUMBERS = ClosedClass(
         ),
         "ja": ("二 三 四 五 六 七 八 九", "2 3 4 5 6 7 8 9", "２ ３ ４ ５ ６ ７ ８ ９"),
     },
-    agreeing={"ru": "2ggppppp"},  # "два" knows genders, "три" and "четыре" want a singular, the others a plural
-    japanese_edges=(NO_NUMERAL_BEFORE, NO_NUMERAL_BEHIND),
+    # To exchange "two" would spoil couples and proverbs. In Russian, three and four want another case than the rest.
+    agreeing={"en": "2nnnnnnn", "ru": "2ggppppp"},
+    edges={
+        "en": (rf"{EDGES[0]}(?<!\b[Aa] )", rf"{EDGES[1]}(?! (?:hundred|thousand|million|billion))"),
+        "ja": (f"(?<![{NUMERAL}お御])", f"(?![{NUMERAL}季感股手大])"),
+    },
 )
 """Not "one", which is an article too, nor what is part of larger numbers in Japanese, as "ten"."""
 
 
 def with_others(row: Row, languages: tuple[str, str], random: np.random.Generator) -> Row:
     """The row with other members of each class of which its sides, in these languages, name the same ones."""
-    for closed in (WEEKDAYS, MONTHS, NUMBERS):
+    for closed in (WEEKDAYS_WITH_PREPOSITIONS, WEEKDAYS, MONTHS, NUMBERS):
         if not closed.forms.keys() >= set(languages):
             continue
         left, right = (sorted(closed.members(text, language)) for text, language in zip(row, languages, strict=True))
+        if closed is NUMBERS and len(set(left)) > 1:
+            continue  # a range or a sum, which has an order
         if left and left == right:
             others = closed.shuffled(languages, random)
             row = Row(*(closed.exchanged(*side, others) for side in zip(row, languages, strict=True)))

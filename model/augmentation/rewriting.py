@@ -66,7 +66,9 @@ def rewritten(
     if rewrite == "closed_classes":
         if languages is None:
             return []
-        return [new for _ in range(VARIANTS) for row in rows if (new := with_others(row, languages, random)) != row]
+        as_they_were = set(rows)
+        many = (with_others(row, languages, random) for _ in range(VARIANTS) for row in rows)
+        return [row for row in dict.fromkeys(many) if row not in as_they_were]
     if rewrite == "half_width":
         return [new for row in rows if (new := Row(*(text.translate(HALF_WIDTH) for text in row))) != row]
     if rewrite == "kanji_numbers":

@@ -178,7 +178,11 @@ def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
 
 
 def answers_of(checkpoint: Checkpoint) -> Answer:
-    """What a checkpoint itself answers: its greedy translations, or the likeliest labels."""
+    """What a checkpoint itself answers: its greedy translations, or the likeliest labels.
+
+    Raises:
+        CheckpointError: when it is asked, if it neither translates nor classifies.
+    """
 
     def answer(texts: Sequence[str]) -> list[str]:
         if isinstance(checkpoint.model, TransformerClassifier):

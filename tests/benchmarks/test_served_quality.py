@@ -4,8 +4,9 @@ import httpx
 import pytest
 
 from benchmarks import served_quality
-from benchmarks.served_quality import scores
+from benchmarks.served_quality import cases_passed, scores
 from model.data import Row
+from model.evaluation.cases import LabelSuite, TranslationSuite
 
 
 def service(request: httpx.Request) -> httpx.Response:
@@ -37,6 +38,20 @@ def test_labels_are_compared_with_those_of_the_rows(client: httpx.Client) -> Non
     model = {"task": "classification", "name": "kind"}
     rows = [Row("good", "Fine."), Row("bad", "Awful."), Row("good", "Great.")]
     assert scores(client, model, rows) == {"accuracy": 66.67}
+
+
+def test_cases_are_asked_of_the_service(client: httpx.Client) -> None:
+    labels = {"good": "Fine.", "bad": "Awful."}
+    suite = LabelSuite.model_validate(
+        {"labels": [*labels], "cases": {"plain": [{"text": text, "label": label} for label, text in labels.items()]}}
+    )
+    assert cases_passed(client, {"task": "classification", "name": "kind"}, suite) == (1, 2)
+    copies = {"text": "A dog.", "right": "Un chien.", "must": ["chien"]}
+    model = {"task": "translation", "name": "same", "directions": [{"source": "en", "target": "fr"}]}
+    suite_of_translations = TranslationSuite.model_validate(
+        {"source": "en", "target": "fr", "cases": {"plain": [copies]}}
+    )
+    assert cases_passed(client, model, suite_of_translations) == (0, 1)
 
 
 def test_an_answer_that_is_an_error_is_raised() -> None:
