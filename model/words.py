@@ -15,6 +15,8 @@ Span = tuple[int, int]
 
 JAPANESE_LETTERS = r"\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uff66-\uff9f"
 """Kanji and kana, in a class of characters."""
+JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
+"""What tells that a text is Japanese."""
 HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
 """Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
 KANJI = "一-龠々"

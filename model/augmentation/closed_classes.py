@@ -31,11 +31,13 @@ class ClosedClass:
         agreeing: by language, a letter for every member. Only members with the same one take each other's place, as
             those of one gender, with which adjectives and verbs agree.
         edges: by language, what is before and behind a word, where that is something else than `EDGES`.
+        alone: whether a text with several members is left as it is, as ranges and sums are, which have an order.
     """
 
     forms: Mapping[str, Sequence[str]]
     agreeing: Mapping[str, str] = field(default_factory=dict)
     edges: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    alone: bool = False
 
     @cached_property
     def tables(self) -> Mapping[str, Sequence[Sequence[str]]]:
@@ -173,19 +175,22 @@ NUMBERS = ClosedClass(
         "en": (rf"{EDGES[0]}(?<!\b[Aa] )", rf"{EDGES[1]}(?! (?:hundred|thousand|million|billion))"),
         "ja": (f"(?<![{NUMERAL}お御])", f"(?![{NUMERAL}季感股手大])"),
     },
+    alone=True,
 )
 """Not "one", which is an article too, nor what is part of larger numbers in Japanese, as "ten"."""
 
 
+CLOSED_CLASSES = (WEEKDAYS_WITH_PREPOSITIONS, WEEKDAYS, MONTHS, NUMBERS)
+LANGUAGES = frozenset(WEEKDAYS.forms)
+
+
 def with_others(row: Row, languages: tuple[str, str], random: np.random.Generator) -> Row:
     """The row with other members of each class of which its sides, in these languages, name the same ones."""
-    for closed in (WEEKDAYS_WITH_PREPOSITIONS, WEEKDAYS, MONTHS, NUMBERS):
+    for closed in CLOSED_CLASSES:
         if not closed.forms.keys() >= set(languages):
             continue
         left, right = (sorted(closed.members(text, language)) for text, language in zip(row, languages, strict=True))
-        if closed is NUMBERS and len(set(left)) > 1:
-            continue  # a range or a sum, which has an order
-        if left and left == right:
+        if left and left == right and not (closed.alone and len(set(left)) > 1):
             others = closed.shuffled(languages, random)
             row = Row(*(closed.exchanged(*side, others) for side in zip(row, languages, strict=True)))
     return row

@@ -9,11 +9,11 @@ from functools import reduce
 
 import numpy as np
 
-from model.augmentation.closed_classes import with_others
+from model.augmentation.closed_classes import LANGUAGES, with_others
 from model.augmentation.word_pairs import word_pairs
 from model.config import Rewrite
-from model.data import Row
-from model.words import HALF_WIDTH, JAPANESE_LETTERS
+from model.data import DataError, Row
+from model.words import HALF_WIDTH, JAPANESE
 
 VARIANTS = 4
 """Rows that are made of one where something in it becomes another by chance."""
@@ -21,7 +21,6 @@ VARIANTS = 4
 NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
-JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 WIDE_MARKS = ("。", "！", "？", "」", "』")
 MOST_JOINED = 4
 LONGEST_LIST = 8
@@ -57,15 +56,19 @@ def rewritten(
     """The rows to which a rewriting applies, rewritten on both sides alike.
 
     Args:
-        languages: of the columns, where they are those of a translation; without them `closed_classes` applies to none.
+        languages: of the columns, where they are those of a translation.
+
+    Raises:
+        DataError: `closed_classes` has no words of these languages.
     """
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
     if rewrite == "other_numbers":
         return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
     if rewrite == "closed_classes":
-        if languages is None:
-            return []
+        if languages is None or not LANGUAGES.issuperset(languages):
+            known, these = ", ".join(sorted(LANGUAGES)), " to ".join(languages or ("no translation",))
+            raise DataError(f"rewrite closed_classes knows the words of {known}: it is not for {these}")
         as_they_were = set(rows)
         many = (with_others(row, languages, random) for _ in range(VARIANTS) for row in rows)
         return [row for row in dict.fromkeys(many) if row not in as_they_were]

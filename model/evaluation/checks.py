@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal
 
-from model.words import HALF_WIDTH, JAPANESE_LETTERS
+from model.words import HALF_WIDTH, JAPANESE, JAPANESE_LETTERS
 
 Ending = Literal["?", "!", "word"]
 
@@ -20,7 +20,6 @@ EDGES = r"(?<!\w)", r"(?!\w)"
 """Where a word starts and ends."""
 _OF_JAPANESE = rf"(?!(?<=[{NUMERALS}])(?=[{NUMERALS}]))(?:(?<=[{JAPANESE_LETTERS}])|(?=[{JAPANESE_LETTERS}])|%s)"
 EDGES_OF_JAPANESE = _OF_JAPANESE % EDGES[0], _OF_JAPANESE % EDGES[1]
-JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 GROUP_SEPARATOR = re.compile(r"(?<=\d)[ .,'](?=\d{3}(?!\d))")
 DECIMAL_COMMA = re.compile(r"(?<=\d),(?=\d)")
 CAPITALS = 0.8

@@ -43,7 +43,8 @@ def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) 
     """Load, split, and encode the corpora of a configuration; without a tokenizer, train one on the training rows.
 
     Raises:
-        DataError: a corpus is missing, empty or malformed, or has an unknown label.
+        DataError: a corpus is missing, empty or malformed, has an unknown label, or is to be rewritten as its language
+            cannot be.
     """
     random = np.random.default_rng(config.training.seed)
     tested = tested_rights(config, data_dir)

@@ -1,21 +1,16 @@
 # ruff: noqa: RUF001  Russian letters and wide digits
 """Other weekdays, months and numbers."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from model.augmentation.closed_classes import (
-    MONTHS,
-    NUMBERS,
-    WEEKDAYS,
-    WEEKDAYS_WITH_PREPOSITIONS,
-    ClosedClass,
-    with_others,
-)
+from model.augmentation.closed_classes import CLOSED_CLASSES, WEEKDAYS, ClosedClass, with_others
 from model.augmentation.rewriting import VARIANTS, rewritten
-from model.data import Row
-
-CLASSES = (WEEKDAYS, WEEKDAYS_WITH_PREPOSITIONS, MONTHS, NUMBERS)
+from model.data import DataError, Row
+from model.training.examples import prepare
+from tests.model.tiny_configs import TRANSLATOR, configured
 
 
 def variants(row: Row, source: str, target: str) -> set[Row]:
@@ -23,7 +18,7 @@ def variants(row: Row, source: str, target: str) -> set[Row]:
     return {with_others(row, (source, target), random) for _ in range(300)} - {row}
 
 
-@pytest.mark.parametrize("closed", CLASSES)
+@pytest.mark.parametrize("closed", CLOSED_CLASSES)
 def test_every_form_has_as_many_members(closed: ClosedClass) -> None:
     counts = {len(words) for table in closed.tables.values() for words in table}
     assert len(counts) == 1
@@ -31,7 +26,7 @@ def test_every_form_has_as_many_members(closed: ClosedClass) -> None:
 
 
 @pytest.mark.parametrize(
-    ("closed", "language"), [(closed, language) for closed in CLASSES for language in closed.forms]
+    ("closed", "language"), [(closed, language) for closed in CLOSED_CLASSES for language in closed.forms]
 )
 def test_a_member_becomes_another_in_the_same_form(closed: ClosedClass, language: str) -> None:
     n = len(closed.tables[language][0])
@@ -80,7 +75,6 @@ def test_both_sides_say_the_same_other_member(row: Row, languages: str, one: Row
         (Row("A five minute walk.", "歩いて５分。"), "en ja"),  # a eight minute walk
         (Row("February.", "十二月。"), "en ja"),
         (Row("It may rain.", "5月に雨。"), "en ja"),
-        (Row("Sunday.", "Domingo."), "en es"),  # no such table
     ],
 )
 def test_a_row_that_others_would_spoil_stays(row: Row, languages: str) -> None:
@@ -109,4 +103,17 @@ def test_it_is_a_rewriting_of_translations() -> None:
     new = rewritten(rows, "closed_classes", np.random.default_rng(1), ("en", "ja"))
     assert 0 < len(new) == len(set(new)) <= VARIANTS
     assert all(row.left.startswith("On ") and row not in rows for row in new)
-    assert rewritten(rows, "closed_classes", np.random.default_rng(1)) == []
+
+
+@pytest.mark.parametrize(("languages", "these"), [(("en", "es"), "en to es"), (None, "no translation")])
+def test_languages_without_a_table_are_refused_in_words(languages: tuple[str, str] | None, these: str) -> None:
+    with pytest.raises(DataError, match=f"knows the words of de, en, fr, ja, ru: it is not for {these}"):
+        rewritten([], "closed_classes", np.random.default_rng(1), languages)
+
+
+def test_training_rewrites_in_the_languages_of_its_model(tmp_path: Path) -> None:
+    (tmp_path / "days.tsv").write_text("On Friday.\tLe vendredi.\n", encoding="utf-8")
+    corpus = {"file": "days.tsv", "licence": "none"}
+    data = {"max_tokens": 60, "validation_fraction": 0.0, "train": [corpus, corpus | {"rewrite": "closed_classes"}]}
+    plain, other = prepare(configured(TRANSLATOR | {"vocab_size": 300}, data=data), tmp_path, None)[0].pools
+    assert len(plain.examples) == 1 <= len(other.examples)
