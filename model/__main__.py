@@ -14,7 +14,6 @@ from rich.table import Table
 
 from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
-from model.augmentation.ding import DING, ding_pairs, ding_sentences
 from model.augmentation.edict import EDICT, edict_pairs
 from model.augmentation.mueller import mueller_pairs
 from model.augmentation.other_names import other_name_rows
@@ -213,21 +212,13 @@ def embed_quality(
 
 @app.command()
 def dictionary(
-    file: Annotated[
-        Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it; edict; de-en of Ding.")
-    ],
+    file: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it, or edict.")],
     corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
     out: MadeCorpus,
     common_only: Annotated[bool, typer.Option(help="Of edict, the words that it calls common.")] = False,
-    sentences_only: Annotated[bool, typer.Option(help="Of Ding, the sentences that are examples.")] = False,
 ) -> None:
-    """Write the words and phrases of an English-Russian, Japanese-English or German-English dictionary."""
-    if file.name == DING:
-        pairs = ding_sentences(file) if sentences_only else ding_pairs(file, corpora)
-    elif file.name == EDICT:
-        pairs = edict_pairs(file, corpora, common_only)
-    else:
-        pairs = mueller_pairs(file, corpora)
+    """Write the words of an English-Russian dictionary, and its phrases, or those of a Japanese-English one."""
+    pairs = mueller_pairs(file, corpora) if file.suffix == ".index" else edict_pairs(file, corpora, common_only)
     console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
 
 
