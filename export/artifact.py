@@ -11,6 +11,7 @@ from export.calibration import activation_limits
 from export.manifest import MANIFEST, Manifest, Precision, describe, write_manifest
 from export.proof import prove
 from export.quantization import quantize
+from export.small_tables import with_small_tables
 from export.tracing import ExportError, trace_all
 from export.weights import store_weights
 from model.checkpoint import TOKENIZER, Checkpoint, load_checkpoint
@@ -85,21 +86,6 @@ def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> 
     return traced
 
 
-def with_small_tables(
-    model: Transformer | TransformerClassifier, precision: Precision
-) -> Transformer | TransformerClassifier:
-    """A copy whose n-grams, and in int8 regions, are looked up in float16, as in the checkpoint, and added up in
-    float32.
-    """
-    small = copy.deepcopy(model)
-    if isinstance(small, TransformerClassifier):
-        if small.n_grams is not None:
-            small.n_grams.half()
-        if small.regions is not None and precision == "int8":
-            small.regions.embedding.tokens.half()
-    return small
-
-
 def in_float16(model: Transformer | TransformerClassifier) -> Transformer | TransformerClassifier:
     """A copy with weights, activations and caches in float16.
 
@@ -111,5 +97,7 @@ def in_float16(model: Transformer | TransformerClassifier) -> Transformer | Tran
     if isinstance(half, TransformerClassifier):
         half.output.float()
         if half.regions is not None:
-            half.regions.float().embedding.tokens.half()
+            half.regions.float()
+            half.regions.embedding.tokens.half()
+            half.regions.labelled_embedding.tokens.half()
     return half

@@ -44,9 +44,9 @@ CONTRIB = "com.microsoft"
 MIN_COLUMNS = 16
 """Narrower weights stay in float: a classifier's last layer and tables cost nothing, and its answer hangs on them."""
 
-IN_FLOAT = ("regions.embedding.tokens", "regions.detectors")
-"""Layers that stay in float: of two regions that a detector sees nearly alike, bytes may call the other the strongest,
-whose token then gets what the detector says."""
+AS_THEY_ARE = ("regions.embedding.tokens", "regions.labelled_embedding.tokens", "regions.detectors")
+"""Layers whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
+strongest, whose token then gets what the detector says."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Rewriter:
         """Gather(embedding, ids) to Cast(Gather(bytes, ids)) * Gather(scales, ids), if not narrow."""
         table, ids = operands(node)
         embedding = constant_array(table)
-        if embedding is None or embedding.shape[1] < MIN_COLUMNS or layer(node) in IN_FLOAT:
+        if embedding is None or embedding.shape[1] < MIN_COLUMNS or layer(node) in AS_THEY_ARE:
             return
         self.embedding = embedding
         quantized, scales = quantize_rows(embedding)
@@ -104,7 +104,7 @@ class Rewriter:
         x, weight_value = operands(node)
         weight = constant_array(weight_value)
         assert weight is not None
-        if weight.shape[1] < MIN_COLUMNS or node.name not in self.limits or layer(node) in IN_FLOAT:
+        if weight.shape[1] < MIN_COLUMNS or node.name not in self.limits or layer(node) in AS_THEY_ARE:
             return
         quantized, column_scales = quantize_rows(weight.T)
         columns = self.tied_weight(node, weight)

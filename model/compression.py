@@ -24,7 +24,7 @@ def compressed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     kept: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.is_floating_point() and tensor.ndim == 2 and tensor.shape[1] >= BLOCK:
-            kept[name], kept[name + SCALES] = _quantized(tensor.float())
+            kept[name], kept[name + SCALES] = quantized(tensor.float())
         else:
             kept[name] = tensor.half()
     return kept
@@ -37,13 +37,14 @@ def decompressed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         ValueError: scales are missing, or are of other weights.
     """
     return {
-        name: _dequantized(name, tensor, weights.get(name + SCALES)) if tensor.dtype == torch.int8 else tensor.float()
+        name: _scaled(name, tensor, weights.get(name + SCALES)) if tensor.dtype == torch.int8 else tensor.float()
         for name, tensor in weights.items()
         if not name.endswith(SCALES)
     }
 
 
-def _quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix (N, D) of float32 as int8 (N, D) and float16 scales (N, B)."""
     blocks = _blocks(matrix)
     # The smallest scale that float16 has, for blocks of zeros: what is divided by it stays zero.
     scales = (blocks.abs().amax(dim=2) / LARGEST).clamp(min=torch.finfo(torch.float16).smallest_normal).half()
@@ -51,11 +52,16 @@ def _quantized(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return numbers.flatten(1)[:, : matrix.shape[1]].to(torch.int8), scales
 
 
-def _dequantized(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
-    if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), -(-numbers.shape[1] // BLOCK)):
-        raise ValueError(f"{name} is int8 without a scale for every {BLOCK} of its numbers")
+def dequantized(numbers: Tensor, scales: Tensor) -> Tensor:
+    """What `quantized` made of a matrix (N, D), in float32: the numbers are int8 (N, D), the scales float16 (N, B)."""
     weights = _blocks(numbers.float()) * scales.float()[..., None]
     return weights.flatten(1)[:, : numbers.shape[1]].contiguous()
+
+
+def _scaled(name: str, numbers: Tensor, scales: Tensor | None) -> Tensor:
+    if scales is None or numbers.ndim != 2 or scales.shape != (len(numbers), -(-numbers.shape[1] // BLOCK)):
+        raise ValueError(f"{name} is int8 without a scale for every {BLOCK} of its numbers")
+    return dequantized(numbers, scales)
 
 
 def _blocks(matrix: Tensor) -> Tensor:

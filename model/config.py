@@ -119,6 +119,8 @@ class RegionConfig(Strict):
     detectors: PositiveInt
     radius: PositiveInt = 2
     """Tokens on either side of the one in the middle."""
+    labelled_radius: PositiveInt = 1
+    """The same, of tokens that are learnt from labels."""
     dropout: float = Field(default=0.5, ge=0, lt=1)
     """Of what the detectors found, in training."""
 
@@ -242,10 +244,11 @@ class TrainingConfig(Strict):
     batch_tokens: PositiveInt
     """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
     max_steps: PositiveInt
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW."""
+    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
+    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW. `sgd`,
+    with momentum, moves what a batch does not have as little as the batch says."""
     learning_rate: PositiveFloat
-    """Peak rate of AdamW: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
+    """Peak rate of AdamW or SGD: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
     muon_learning_rate: PositiveFloat = 0.01
     warmup_steps: PositiveInt
     decay_steps: PositiveInt

@@ -108,7 +108,9 @@ def _layers(model: ModelConfig) -> str:
             layers += f", {model.n_grams.buckets:,} weights of runs of up to {model.n_grams.longest} tokens"
         if model.regions is not None:
             regions = model.regions
-            layers += f", {regions.detectors} detectors over regions of {2 * regions.radius + 1} tokens"
+            width, labelled_width = 2 * regions.radius + 1, 2 * regions.labelled_radius + 1
+            layers += f", {regions.detectors} detectors over regions of {width} tokens and what labels "
+            layers += f"say of {labelled_width}"
     elif isinstance(model, LanguageModelConfig):
         layers = f"{model.n_decoder_layers} decoder layers without an encoder"
     else:

@@ -1,4 +1,4 @@
-"""The optimizers: AdamW alone, or Muon for the weight matrices with AdamW for the rest."""
+"""The optimizers: AdamW or SGD alone, or Muon for the weight matrices with AdamW for the rest."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -10,6 +10,9 @@ from torch import nn
 from model.config import TrainingConfig
 from model.training.precision import WithoutBf16, bf16_is_faster
 
+MOMENTUM = 0.9
+"""Of SGD."""
+
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
     """Weight decay acts on matrices and embeddings, never on biases and norms."""
@@ -17,16 +20,14 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.O
     for name, parameter in model.named_parameters():
         if parameter.ndim != 2:
             vectors.append(parameter)
-        elif "embedding" in name or training.optimizer == "adamw":
+        elif "embedding" in name or training.optimizer != "muon":
             embeddings.append(parameter)
         else:
             matrices.append(parameter)
-    adamw = torch.optim.AdamW(
-        [{"params": embeddings, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}],
-        lr=training.learning_rate,
-        betas=(0.9, 0.98),
-        fused=True,
-    )
+    groups = [{"params": embeddings, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    if training.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=training.learning_rate, momentum=MOMENTUM, fused=True)
+    adamw = torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, 0.98), fused=True)
     if not matrices:
         return adamw
     muon = Muon(

@@ -31,15 +31,12 @@ from model.config import (
 from model.networks.ngrams import NGramLogits
 from model.networks.regions import RegionLogits
 from model.networks.transformer import PartClassifier, TransformerClassifier
-from model.tokenizer import PAD_ID
 from model.training.examples import TrainingData, prepare_pretraining, prepare_unlabelled
 from model.training.nearby_tokens import NearbyTokens
 from model.training.stage import Stage, optimize
 
 PRETRAINING, LABELLED, SELF_LABELLED = "pretraining", "labelled", "self-labelled"
 SELF_LABELLING_TOKENS = 65_536
-VECTORS_MEASURED = 100
-"""Texts by whose regions the length of vectors is made the same, however long they became in training."""
 COMMON = 60
 """Tokens so common that they are near every region: marks, articles, pronouns."""
 
@@ -138,9 +135,6 @@ def train_regions(
     says_something[np.argsort(-counts)[: min(COMMON, len(counts) // 2)].copy()] = False
     stage = Stage(config.pretraining, near, collate_unlabelled, collate_unlabelled)
     optimize(NearbyTokens(regions.embedding, says_something), stage, run_dir / PRETRAINING)
-    with torch.no_grad():
-        ids, lengths = pad(texts[:VECTORS_MEASURED])
-        regions.embedding.multiply(1 / float(regions.embedding(ids, lengths)[ids != PAD_ID].std()))
     regions.embedding.requires_grad_(False)
     optimize(PartClassifier(regions), _review_stage(config.training, _whole_reviews(data)), run_dir / LABELLED)
 

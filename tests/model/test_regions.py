@@ -50,14 +50,33 @@ def test_a_detectors_part_goes_to_the_region_that_it_found_in_equal_shares() -> 
     model.output.weight.data[1, 4] = 1.0
     ids = torch.tensor([[7, 8, 9, 7, 8, 9, 7, 8, 9, 7, 8, 9]])  # the same three regions, but at the ends
     length = torch.tensor([ids.shape[1]])
-    found = model.detect(ids, length)[0, :, 4]
+    found = model.detect(model.directions(ids, length), ids, length)[0]
     logits = model(ids, length)[0, :, 1]
-    winners = found == found.max()
-    torch.testing.assert_close(logits, torch.where(winners, found.max() * length / winners.sum(), 0.0))
+    winners = found[:, 4] == found[:, 4].max()
+    strongest = found.amax(dim=0)
+    part = strongest[4] / (1 + strongest.square().sum()).sqrt()
+    torch.testing.assert_close(logits, torch.where(winners, part * length / winners.sum(), 0.0))
 
 
-def test_longer_vectors_point_the_same_way() -> None:
-    embedding, ids = regions().embedding, padded(0)
-    before = embedding(ids, LENGTHS)
-    embedding.multiply(3.0)
-    torch.testing.assert_close(embedding(ids, LENGTHS), 3 * before)
+def test_the_strongest_regions_alone_have_gradients() -> None:
+    """As if all that detectors see had been kept, and its maximum taken."""
+    model, ids = regions(), padded(0)
+    model.embedding.requires_grad_(False)
+    targets = torch.tensor([0, 2, 1, 1])
+
+    def gradients(logits: torch.Tensor) -> dict[str, torch.Tensor]:
+        model.zero_grad()
+        torch.nn.functional.cross_entropy(logits, targets).backward()
+        return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    found = model.detect(model.directions(ids, LENGTHS), ids, LENGTHS).amax(dim=1)
+    all_of_them = gradients(model.output(found * torch.rsqrt(1 + found.square().sum(dim=1, keepdim=True))))
+    assert {"detectors.weight", "labelled_embedding.tokens.weight"} <= all_of_them.keys()
+    torch.testing.assert_close(gradients(model.pooled(ids, LENGTHS)), all_of_them)
+
+
+def test_a_long_text_says_no_more_than_a_short_one_can() -> None:
+    model = regions()
+    model.detectors.weight.data *= 1000
+    bound = model.output.weight.norm(dim=1)
+    assert (model.pooled(padded(0), LENGTHS).abs() <= bound).all()
