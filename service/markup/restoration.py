@@ -102,7 +102,7 @@ class _Restoration:
             for i in range(len(self._written))
         ]
         edits += [_Edit(self._with_space(span)) for span in self._spare]
-        edits = _apart(sorted(edits, key=lambda edit: edit.span.pair))
+        edits = self._spaced(_apart(sorted(edits, key=lambda edit: edit.span.pair)))
         text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
@@ -263,6 +263,21 @@ class _Restoration:
         spaces = " " * space_before, " " * (space_after and not is_unspaced(after))
         self._put_last[point] = self._written[i].join(spaces)
         return _Edit(Span(point, point), self._put_last[point], i)
+
+    def _spaced(self, edits: list[_Edit]) -> list[_Edit]:
+        """With a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
+        spaced = edits[:1]
+        for last, edit in pairwise(edits):
+            is_put = last.span.start == last.span.end or edit.span.start == edit.span.end
+            touches = last.span.end == edit.span.start and not last.text.endswith(" ") and not edit.text.startswith(" ")
+            if is_put and touches and self._is_shown(last) and self._is_shown(edit):
+                edit = replace(edit, text=f" {edit.text}")
+            spaced.append(edit)
+        return spaced
+
+    def _is_shown(self, edit: _Edit) -> bool:
+        """Whether it is of a placeholder that the model was shown a stand-in for."""
+        return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]

@@ -71,6 +71,12 @@ def test_of_a_stand_in_that_came_out_twice_the_better_aligned_is_restored() -> N
     assert restored.text == "que {name} court"
 
 
+def test_what_is_put_beside_a_word_without_spaces_is_apart_from_what_is_in_its_place() -> None:
+    protected, translation = protect("{a} {b} {c}"), "a 你好"
+    restored = restore(protected, translation, [aligned(protected.text, translation, [[0, 0, 0], [1, 0, 0]])])
+    assert restored.text == "a {a} {b} {c}"
+
+
 def test_a_stand_in_that_stands_for_two_is_told_apart_by_its_sentence() -> None:
     n = len(KNOWN["person"])
     text = "{a} " + "{x} " * (n - 1) + "is. {b} was."
