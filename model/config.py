@@ -245,8 +245,8 @@ class TrainingConfig(Strict):
     """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
     max_steps: PositiveInt
     optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
-    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW. `sgd`,
-    with momentum, moves what a batch does not have as little as the batch says."""
+    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW. `sgd`
+    has momentum, and unlike these no larger steps for weights whose gradients are seldom or small."""
     learning_rate: PositiveFloat
     """Peak rate of AdamW or SGD: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
     muon_learning_rate: PositiveFloat = 0.01

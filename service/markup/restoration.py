@@ -93,8 +93,8 @@ class _Restoration:
         self._spare = {*surplus, *invented}
         """What came out once too often."""
         self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
-        self._put_last: dict[int, str] = {}
-        """What was put last at a point."""
+        self._put_at: set[int] = set()
+        """Points where something was put."""
 
     def restored(self) -> Restored:
         edits = [
@@ -251,29 +251,30 @@ class _Restoration:
 
     def _after(self, point: int, i: int) -> _Edit:
         _, after = self._around(point, point)
-        is_first = point == 0 and point not in self._put_last
+        is_first = point == 0 and point not in self._put_at
         return self._inserted(point, i, space_before=not is_first, space_after=after.isalnum())
 
     def _inserted(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
-        """With spaces, but for beside Japanese."""
+        """With spaces, but for beside Japanese; two placeholders at one point are set apart when all are there."""
         before, after = self._around(point, point)
-        put_last = self._put_last.get(point, "")
-        if is_unspaced(before) or (put_last and is_unspaced(after)):
-            space_before = put_last != "" and not put_last.endswith(" ")
+        if is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
+            space_before = False
         spaces = " " * space_before, " " * (space_after and not is_unspaced(after))
-        self._put_last[point] = self._written[i].join(spaces)
-        return _Edit(Span(point, point), self._put_last[point], i)
+        self._put_at.add(point)
+        return _Edit(Span(point, point), self._written[i].join(spaces), i)
 
     def _spaced(self, edits: list[_Edit]) -> list[_Edit]:
         """With a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
-        spaced = edits[:1]
-        for last, edit in pairwise(edits):
-            is_put = last.span.start == last.span.end or edit.span.start == edit.span.end
-            touches = last.span.end == edit.span.start and not last.text.endswith(" ") and not edit.text.startswith(" ")
-            if is_put and touches and self._is_shown(last) and self._is_shown(edit):
-                edit = replace(edit, text=f" {edit.text}")
-            spaced.append(edit)
-        return spaced
+
+        def touch(left: _Edit, right: _Edit) -> bool:
+            is_put = left.span.start == left.span.end or right.span.start == right.span.end
+            is_between = left.span.end != right.span.start or left.text.endswith(" ") or right.text.startswith(" ")
+            return is_put and not is_between and self._is_shown(left) and self._is_shown(right)
+
+        followers = (
+            replace(edit, text=f" {edit.text}") if touch(last, edit) else edit for last, edit in pairwise(edits)
+        )
+        return [*edits[:1], *followers]
 
     def _is_shown(self, edit: _Edit) -> bool:
         """Whether it is of a placeholder that the model was shown a stand-in for."""

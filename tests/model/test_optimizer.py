@@ -1,4 +1,6 @@
-"""Muon, in bf16 and in float32."""
+"""Muon, in bf16 and in float32; SGD."""
+
+from typing import Any
 
 import pytest
 import torch
@@ -6,7 +8,7 @@ from torch import Tensor, nn
 
 from model.config import TrainingConfig
 from model.training import optimizer as module
-from model.training.optimizer import build_optimizer
+from model.training.optimizer import MOMENTUM, build_optimizer
 
 RATE, SHAPE = 0.1, (24, 40)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -23,6 +25,11 @@ def orthogonal(matrix: Tensor) -> Tensor:
     return x
 
 
+def training(**settings: Any) -> TrainingConfig:
+    required = {"batch_tokens": 1, "max_steps": 1, "warmup_steps": 1, "decay_steps": 1, "checkpoint_every_steps": 1}
+    return TrainingConfig(learning_rate=RATE, **required, **settings)
+
+
 @pytest.mark.parametrize(("bf16_is_faster", "least", "most"), [(False, 0.0, 1e-5), (True, 1e-4, 5e-2)])
 def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
     monkeypatch: pytest.MonkeyPatch, bf16_is_faster: bool, least: float, most: float
@@ -30,11 +37,7 @@ def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
     monkeypatch.setattr(module, "bf16_is_faster", lambda: bf16_is_faster)
     matrix = nn.Linear(SHAPE[1], SHAPE[0], bias=False)
     before = matrix.weight.detach().clone()
-    muon = {"optimizer": "muon", "muon_learning_rate": RATE, "weight_decay": 0.0}
-    training = TrainingConfig(
-        batch_tokens=1, max_steps=1, learning_rate=RATE, warmup_steps=1, decay_steps=1, checkpoint_every_steps=1, **muon
-    )
-    optimizer = build_optimizer(matrix, training)
+    optimizer = build_optimizer(matrix, training(optimizer="muon", muon_learning_rate=RATE, weight_decay=0.0))
     gradient = torch.randn(SHAPE, generator=torch.Generator().manual_seed(1))
     matrix.weight.grad = gradient.clone()
     optimizer.step()
@@ -42,3 +45,19 @@ def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
     error = (update - orthogonal(gradient)).abs().max().item()
     assert least <= error <= most
     assert torch.equal(matrix.weight.grad, gradient), "it is not changed"
+
+
+def test_sgd_has_momentum_and_lets_weights_decay_but_no_bias() -> None:
+    layer, decay, gradient = nn.Linear(3, 2), 0.25, 0.5
+    optimizer = build_optimizer(layer, training(optimizer="sgd", weight_decay=decay))
+    weight, bias = (parameter.detach().clone() for parameter in layer.parameters())
+    moving_weight, moving_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+    for _ in range(3):
+        for parameter in layer.parameters():
+            parameter.grad = torch.full_like(parameter, gradient)
+        optimizer.step()
+        moving_weight = MOMENTUM * moving_weight + gradient + decay * weight
+        moving_bias = MOMENTUM * moving_bias + gradient
+        weight, bias = weight - RATE * moving_weight, bias - RATE * moving_bias
+    torch.testing.assert_close(layer.weight.detach(), weight)
+    torch.testing.assert_close(layer.bias.detach(), bias)

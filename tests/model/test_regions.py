@@ -75,7 +75,7 @@ def test_the_strongest_regions_alone_have_gradients() -> None:
     torch.testing.assert_close(gradients(model.pooled(ids, LENGTHS)), all_of_them)
 
 
-def test_a_long_text_says_no_more_than_a_short_one_can() -> None:
+def test_logits_are_bounded_however_much_detectors_find() -> None:
     model = regions()
     model.detectors.weight.data *= 1000
     bound = model.output.weight.norm(dim=1)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from service.markup.edits import edited
 from service.markup.grouped_numbers import as_written, grouped_numbers
 from service.markup.placeholders import Protected, protect
 from service.markup.restoration import Restored, restore, untranslated
@@ -185,22 +184,6 @@ def test_a_model_that_copies_everything_gives_the_text_back(text: str) -> None:
         back = protected.edits.before(there)
         assert back.start <= word.start <= word.end <= back.end
         assert restored.edits.after(there) == back
-
-
-@given(st.text(min_size=4), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.text(max_size=3)), max_size=3))
-def test_edits_keep_what_they_do_not_touch(text: str, steps: list[tuple[int, int, str]]) -> None:
-    position, replacements = 0, []
-    for gap, length, replacement in steps:
-        start, end = min(position + gap, len(text)), min(position + gap + length, len(text))
-        replacements.append((Span(start, end), replacement))
-        position = end
-    new, edits = edited(text, replacements)
-    assert [span.of(new) for span in edits.new] == [replacement for _, replacement in replacements]
-    for i in range(len(text)):
-        if not any(span.start <= i < span.end for span, _ in replacements):
-            moved = edits.after(Span(i, i + 1))
-            assert moved.of(new) == text[i]
-            assert edits.before(moved) == Span(i, i + 1)
 
 
 @pytest.mark.parametrize(
