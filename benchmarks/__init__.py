@@ -1,1 +1,5 @@
 """attend against its peers: same weights, same machine, side by side in one run."""
+
+import os
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before onnxruntime is imported: it would send telemetry

@@ -5,3 +5,7 @@ to sequences) -> tokenization -> pool (the engine that has least to do, perhaps 
 queue, one thread, one future per request) -> scheduler (waiting, running, admission by padded tokens) -> runner (ONNX
 Runtime) -> back through the future.
 """
+
+import os
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before onnxruntime is imported: it would send telemetry

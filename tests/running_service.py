@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,12 +15,17 @@ PATIENCE_S = 180
 
 
 @contextmanager
-def running_service(log: Path, environment: Mapping[str, str]) -> Iterator[httpx.Client]:
-    """A client of it, once it is ready, on a port that the system chose; what it says goes to `log`."""
+def running_service(log: Path, environment: Mapping[str, str], under: Sequence[str] = ()) -> Iterator[httpx.Client]:
+    """A client of it, once it is ready, on a port that the system chose.
+
+    Args:
+        log: The file that gets what the service says.
+        under: A command that runs the service, such as strace.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ATTEND_")}
     with log.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "service"],
+            [*under, sys.executable, "-m", "service"],
             cwd=ROOT,
             env=inherited | {"ATTEND_PORT": "0"} | environment,
             stderr=file,
