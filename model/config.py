@@ -20,7 +20,7 @@ class ConfigError(ValueError):
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "swiglu"]
 Norm = Literal["post", "pre"]
-Cell = Literal["gru", "lstm"]
+Cell = Literal["rnn", "gru", "lstm"]
 Precision = Literal["32-true", "bf16-mixed"]
 Part = Literal["encoder", "n_grams", "regions"]
 """Of a classifier; each is trained as if there were no other."""
@@ -87,7 +87,8 @@ class RecurrentConfig(Strict):
     d_model: PositiveInt = Field(multiple_of=2)
     """Width of the embedding and of every state; each direction of the encoder is half as wide."""
     cell: Cell = "gru"
-    attention: Literal["none", "additive"] = "additive"
+    attention: Literal["none", "before_cell", "after_cell"] = "after_cell"
+    """Additive attention: of the state before the cell, which reads the context too, or of what the cell gives."""
     n_encoder_layers: PositiveInt
     n_decoder_layers: PositiveInt
     max_positions: PositiveInt

@@ -25,8 +25,9 @@ PLOTS = ("loss-by-time", "training-by-length", "decoding-by-length")
 COMPARED = (
     "lecture's Transformer",
     "GRU without attention",
-    "GRU with additive attention",
-    "LSTM with additive attention",
+    "GRU, attention before the cell",
+    "GRU, attention after the cell",
+    "LSTM, attention after the cell",
 )
 
 

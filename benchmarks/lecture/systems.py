@@ -59,7 +59,11 @@ RECURRENT: dict[str, Any] = {
     "n_decoder_layers": 1,
     "max_positions": 512,
     "dropout": 0.1,
-    "attention": "additive",
+}
+RECURRENT_ATTENTION = {
+    "none": (" without attention", "RNN Decoder"),
+    "before_cell": (", attention before the cell", "RNN Decoder with attention"),
+    "after_cell": (", attention after the cell", "Queries, keys and values"),
 }
 
 SYSTEMS = (
@@ -78,9 +82,11 @@ SYSTEMS = (
     System("SwiGLU", "1D-convolution", NARROW_SWIGLU),
     System("pre-norm", "Add, Norm", {"norm": "pre"}),
     System("pre-norm, rotary, SwiGLU", "Add, Norm", NARROW_SWIGLU | {"norm": "pre", "positions": "rotary"}),
-    System("GRU without attention", "Summary", RECURRENT | {"cell": "gru", "attention": "none"}),
-    System("GRU with additive attention", "Queries, keys and values", RECURRENT | {"cell": "gru"}),
-    System("LSTM with additive attention", "Queries, keys and values", RECURRENT | {"cell": "lstm"}),
+    *(
+        System(f"{cell.upper()}{form}", section, RECURRENT | {"cell": cell, "attention": attention})
+        for cell in ("rnn", "gru", "lstm")
+        for attention, (form, section) in RECURRENT_ATTENTION.items()
+    ),
     System("decoder only, sinusoidal", "Word Language Models", {}, "language-model"),
     System("decoder only, rotary", "Word Language Models", {"positions": "rotary"}, "language-model"),
     System("decoder only, no positions", "Word Language Models", {"positions": "none"}, "language-model"),

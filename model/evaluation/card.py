@@ -97,7 +97,8 @@ def _header(config: Config, n_parameters: int, is_compressed: bool) -> str:
 
 def _layers(model: ModelConfig) -> str:
     if isinstance(model, RecurrentConfig):
-        attention = "without attention" if model.attention == "none" else f"with {model.attention} attention"
+        form = model.attention.replace("_", " the ")
+        attention = "without attention" if form == "none" else f"with additive attention {form}"
         return (
             f"{model.n_encoder_layers} bidirectional encoder and {model.n_decoder_layers} decoder layers of "
             f"{model.cell.upper()} cells {attention}, d_model {model.d_model}"

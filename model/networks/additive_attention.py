@@ -24,14 +24,15 @@ class AdditiveAttention(nn.Module):
         self.key = nn.Linear(d_model, d_model, bias=False)
         self.score = nn.Parameter(torch.empty(d_model).uniform_(-1, 1) * d_model**-0.5)
 
-    def forward(self, query: Tensor, projected: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-        """Contexts (B, T, E) of queries (B, T, E), given values (B, S, E), projected by `key`, under mask (B, S)."""
-        return self.attention_matrix(query, projected, mask).to(value.dtype) @ value
+    def forward(self, query: Tensor, projected: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Attend from queries (B, T, E) to values (B, S, E), which `key` has projected, under mask (B, S).
 
-    def attention_matrix(self, query: Tensor, projected: Tensor, mask: Tensor) -> Tensor:
-        """Weights (B, T, S) in float32, whose rows sum to 1, of queries (B, T, E) over projected keys (B, S, E)."""
+        Returns:
+            contexts (B, T, E) and weights (B, T, S) in float32; each row of the weights sums to 1.
+        """
         scores = additive_scores(self.query(query), projected, self.score)
-        return scores.masked_fill(~mask.unsqueeze(1), float("-inf")).softmax(dim=-1, dtype=torch.float32)
+        weights = scores.masked_fill(~mask.unsqueeze(1), float("-inf")).softmax(dim=-1, dtype=torch.float32)
+        return weights.to(value.dtype) @ value, weights
 
 
 def additive_scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:

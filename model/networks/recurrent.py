@@ -1,10 +1,10 @@
-"""The recurrent encoder-decoder, the Transformer's ancestor: GRU or LSTM, with attention or without.
+"""The recurrent encoder-decoder, the Transformer's ancestor: RNN, GRU or LSTM cells, with attention or without.
 
-Legend: B batch, S source, T target, E d_model, V vocabulary, N encoder layers, P numbers in the state of a layer: E of
-a GRU, 2E of an LSTM. Masks: True = may be attended.
+Legend: B batch, S source, T target, E d_model, V vocabulary, N encoder layers, P numbers in the state of a layer: 2E of
+an LSTM, E of the others. Masks: True = may be attended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,6 +16,11 @@ from model.config import Cell, RecurrentConfig
 from model.networks.additive_attention import AdditiveAttention
 from model.networks.layers import SequenceDropout, TokenEmbedding
 from model.networks.masks import padding_mask
+
+CELLS: dict[Cell, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+
+Attend = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From queries (B, T, E) to contexts (B, T, E) and weights (B, T, S)."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +45,38 @@ class RecurrentLayer(nn.Module):
 
     def __init__(self, d_input: int, d_hidden: int, cell: Cell) -> None:
         super().__init__()
-        self.cells: nn.GRU | nn.LSTM = (nn.GRU if cell == "gru" else nn.LSTM)(d_input, d_hidden, batch_first=True)
-        self.d_state = d_hidden if cell == "gru" else 2 * d_hidden
+        self.cells = CELLS[cell](d_input, d_hidden, batch_first=True)
+        self.d_hidden = d_hidden
+        self.d_state = 2 * d_hidden if cell == "lstm" else d_hidden
 
     def forward(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """x (B, T, d_input) from state (B, P), by default zero: outputs (B, T, d_hidden) and the state (B, P) after."""
         if state is None:
             state = x.new_zeros(x.shape[0], self.d_state)
         state = state.to(x.dtype).unsqueeze(0)
-        if isinstance(self.cells, nn.GRU):
+        if not isinstance(self.cells, nn.LSTM):
             outputs, state = self.cells(x, state.contiguous())
             return outputs, state[0]
         hidden, cell = state.chunk(2, dim=-1)
         outputs, (hidden, cell) = self.cells(x, (hidden.contiguous(), cell.contiguous()))
         return outputs, torch.cat([hidden, cell], dim=-1)[0]
+
+    def attending(self, x: Tensor, state: Tensor, attend: Attend) -> tuple[Tensor, Tensor, Tensor]:
+        """The same with attention (lecture notes, "RNN Decoder with attention"; Bahdanau et al. 2015, section 3.1).
+
+        The state before each token attends, and the cell reads the token and the context side by side. So there is one
+        step after another here, in training too.
+
+        Returns:
+            outputs (B, T, d_hidden), the state (B, P) after and the weights (B, T, S).
+        """
+        steps = []
+        for token in torch.split(x, 1, dim=1):
+            context, weights = attend(state[:, : self.d_hidden].unsqueeze(1))
+            output, state = self(torch.cat([token, context], dim=-1), state)
+            steps.append((output, weights))
+        outputs, weights_of_all = (torch.cat(parts, dim=1) for parts in zip(*steps, strict=True))
+        return outputs, state, weights_of_all
 
 
 class BidirectionalLayer(nn.Module):
@@ -80,9 +103,11 @@ class RecurrentTranslator(nn.Module):
     """Encoder-decoder of recurrent cells (lecture, "RNN Encoder", "RNN Decoder"; Cho, Sutskever et al., both 2014).
 
     The decoder begins with a dense layer of the encoder's last states. Without attention that is all it has of the
-    source. With additive attention each of its outputs attends to the encoder's states, and output and context make
-    the hidden state that predicts (Luong et al. 2015, section 3.1). In the lecture, and with Bahdanau, the state before
-    attends, and its context goes into the cell: such a decoder is trained one step after another, this one at one go.
+    source. Additive attention has two forms:
+
+    - `before_cell`, the lecture's: the state before attends, and the context goes into the cell of the first layer.
+    - `after_cell`: each output attends, and output and context make the hidden state that predicts (Luong et al. 2015,
+      section 3.1). All steps are trained at one go.
 
     Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
     projection, as in `Transformer`.
@@ -95,10 +120,13 @@ class RecurrentTranslator(nn.Module):
         # Order needs no encoding where tokens are read one after another.
         self.embedding = TokenEmbedding(config.vocab_size, d_model, config.max_positions, config.dropout, "none")
         self.encoder = nn.ModuleList(BidirectionalLayer(d_model, cell) for _ in range(n_encoder))
-        self.decoder = nn.ModuleList(RecurrentLayer(d_model, d_model, cell) for _ in range(config.n_decoder_layers))
+        self.attends_before = config.attention == "before_cell"
+        self.attends_after = config.attention == "after_cell"
+        widths = [2 * d_model if self.attends_before else d_model] + [d_model] * (config.n_decoder_layers - 1)
+        self.decoder = nn.ModuleList(RecurrentLayer(width, d_model, cell) for width in widths)
         self.bridge = nn.Linear(n_encoder * d_model, sum(layer.d_state for layer in self.decoder_layers()))
-        self.attention = AdditiveAttention(d_model) if config.attention == "additive" else None
-        self.output = nn.Linear(d_model if self.attention is None else 2 * d_model, d_model)
+        self.attention = None if config.attention == "none" else AdditiveAttention(d_model)
+        self.output = nn.Linear(2 * d_model if self.attends_after else d_model, d_model)
         self.dropout = SequenceDropout(config.dropout)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
@@ -119,7 +147,7 @@ class RecurrentTranslator(nn.Module):
 
     def decode(self, target: Tensor, memory: Memory, source_mask: Tensor) -> Tensor:
         """Teacher-forced target (B, T) over memory: hidden states (B, T, E)."""
-        return self._read(target, self.init_caches(memory, target.shape[1]), source_mask)
+        return self._read(target, self.init_caches(memory, target.shape[1]), source_mask)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., E) to vocabulary logits (..., V)."""
@@ -134,32 +162,39 @@ class RecurrentTranslator(nn.Module):
 
     def decode_step(self, ids: Tensor, positions: Tensor, caches: RecurrentCache, source_mask: Tensor) -> Tensor:  # noqa: ARG002
         """Logits (B, V) after one more token per row: ids (B). Its position is how many the caches have read before."""
-        return self.logits(self._read(ids.unsqueeze(1), caches, source_mask)[:, 0])
+        hidden, _ = self._read(ids.unsqueeze(1), caches, source_mask)
+        return self.logits(hidden[:, 0])
 
     def attention_matrix(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor | None:
         """Weights (B, T, S) of teacher-forced target (B, T) over source (B, S) of lengths (B), if it attends."""
         source_mask = padding_mask(source_lengths, source.shape[1])
         caches = self.init_caches(self.encode(source, source_mask), target.shape[1])
-        outputs = self._recur(target, caches)
-        if self.attention is None or caches.keys is None:
-            return None
-        return self.attention.attention_matrix(outputs, caches.keys, source_mask)
+        return self._read(target, caches, source_mask)[1]
 
     def decoder_layers(self) -> Iterator[RecurrentLayer]:
         """The layers in order, as what they are."""
         return (cast(RecurrentLayer, layer) for layer in self.decoder)
 
-    def _read(self, ids: Tensor, caches: RecurrentCache, source_mask: Tensor) -> Tensor:
-        """Hidden states (B, T, E) after each of the next tokens (B, T). Caches are written in place."""
-        outputs = self._recur(ids, caches)
-        if self.attention is not None and caches.keys is not None:
-            context = self.attention(outputs, caches.keys, caches.values, source_mask)
-            outputs = torch.cat([outputs, context], dim=-1)
-        return torch.tanh(self.output(outputs))
+    def _read(self, ids: Tensor, caches: RecurrentCache, source_mask: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Hidden states (B, T, E) after each of the next tokens (B, T), and their attention's weights (B, T, S).
 
-    def _recur(self, ids: Tensor, caches: RecurrentCache) -> Tensor:
+        Caches are written in place.
+        """
+
+        def attend(query: Tensor) -> tuple[Tensor, Tensor]:
+            assert self.attention is not None
+            assert caches.keys is not None
+            return cast(tuple[Tensor, Tensor], self.attention(query, caches.keys, caches.values, source_mask))
+
+        weights = None
         x: Tensor = self.embedding(ids)
         for i, layer in enumerate(self.decoder_layers()):
-            outputs, caches.states[i] = layer(x, caches.states[i])
+            if i == 0 and self.attends_before:
+                outputs, caches.states[i], weights = layer.attending(x, caches.states[i], attend)
+            else:
+                outputs, caches.states[i] = layer(x, caches.states[i])
             x = self.dropout(outputs)
-        return x
+        if self.attends_after:
+            context, weights = attend(x)
+            x = torch.cat([x, context], dim=-1)
+        return torch.tanh(self.output(x)), weights

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -30,6 +32,58 @@ def test_forward_equals_the_path_that_returns_the_attention_matrix(
     expected, weights = attention.attention_matrix(query, key, value, mask)
     torch.testing.assert_close(attention(query, key, value, mask), expected)
     assert weights.shape == (B, H, T, S)
+
+
+def attend_in_columns(beta: float, *, hard: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lecture's self-attention without weights, whose vectors are columns: of X, n = 2 by t = 3, H and A."""
+    columns = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    rows = columns.T[None, None]
+    context, weights = scaled_dot_product_attention(rows, rows, rows, beta=beta, hard=hard)
+    H, A = context[0, 0].T, weights[0, 0].T
+    torch.testing.assert_close(H, columns @ A)
+    return H, A
+
+
+def test_soft_attention_is_the_lectures_h_equals_x_a() -> None:
+    """a = soft(arg)max_beta(X^T x) and h = Xa (lecture, "Self Attention (II)"); with beta = ln 2, e^beta is 2."""
+    H, A = attend_in_columns(math.log(2))
+    # X^T X is [1 0 1; 0 1 1; 1 1 2]: each column of A is 2 to these powers over their sum.
+    torch.testing.assert_close(A, torch.tensor([[2 / 5, 1 / 5, 1 / 4], [1 / 5, 2 / 5, 1 / 4], [2 / 5, 2 / 5, 1 / 2]]))
+    torch.testing.assert_close(H, torch.tensor([[4 / 5, 3 / 5, 3 / 4], [3 / 5, 4 / 5, 3 / 4]]))
+    torch.testing.assert_close(A.norm(p=1, dim=0), torch.ones(3))
+
+
+def test_hard_attention_is_the_lectures_one_hot_vector() -> None:
+    """The argmax in place of the soft(arg)max: h is the column that x is most like, and the first of equals."""
+    H, A = attend_in_columns(1.0, hard=True)
+    assert torch.equal(A, torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    assert torch.equal(H, torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]))
+
+
+def test_a_query_finds_the_lectures_recipe_by_its_title() -> None:
+    """One query against the titles of a book (lecture, "Key-value store"); a recipe is longer than its title."""
+    titles = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]])  # lasagne, something like it, something else
+    recipes = torch.tensor([[7.0, 0.0, 0.0], [0.0, 7.0, 0.0], [0.0, 0.0, 7.0]])
+    query = torch.tensor([[1.0, 0.0]])
+    book = (query[None, None], titles[None, None], recipes[None, None])
+    soft, _ = scaled_dot_product_attention(*book, beta=math.log(2))
+    torch.testing.assert_close(soft[0, 0, 0], torch.tensor([4.0, 2.0, 1.0]))
+    hard, _ = scaled_dot_product_attention(*book, hard=True)
+    assert torch.equal(hard[0, 0, 0], recipes[0])
+
+
+def test_multi_head_attention_is_the_lectures_code() -> None:
+    """Lecture, "Code Summary": split heads, scaled dot products, group heads, W_h; W_q, W_k and W_v have no bias."""
+    attention = MultiHeadAttention(E, H, (24, 16, 20))
+    inputs = torch.randn(B, T, 24), torch.randn(B, S, 16), torch.randn(B, S, 20)
+    dense = attention.query, attention.key, attention.value
+    for layer in dense:
+        torch.nn.init.zeros_(layer.bias)
+    heads = []
+    for weights in zip(*(layer.weight.chunk(H) for layer in dense), strict=True):
+        q, k, v = (x @ weight.T for x, weight in zip(inputs, weights, strict=True))
+        heads.append(torch.softmax(q / math.sqrt(E // H) @ k.transpose(1, 2), dim=-1) @ v)
+    torch.testing.assert_close(attention(*inputs), attention.output(torch.cat(heads, dim=-1)))
 
 
 def test_the_stacked_product_of_self_attention_equals_separate_projections() -> None:

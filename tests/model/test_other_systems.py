@@ -22,9 +22,10 @@ from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
 SMALL = {"vocab_size": 300, "n_decoder_layers": 2, "dropout": 0.0}
 ANCESTOR = RECURRENT | SMALL | {"n_encoder_layers": 1}
 MODELS: dict[str, dict[str, Any]] = {
-    "gru-additive": ANCESTOR,
+    "rnn-before": ANCESTOR | {"cell": "rnn", "attention": "before_cell"},
+    "gru-after": ANCESTOR,
     "gru-none": ANCESTOR | {"attention": "none"},
-    "lstm-additive": ANCESTOR | {"cell": "lstm"},
+    "lstm-after": ANCESTOR | {"cell": "lstm"},
     "lstm-none": ANCESTOR | {"cell": "lstm", "attention": "none"},
     "language-model": LANGUAGE_MODEL | SMALL | {"norm": "pre"},
 }
@@ -69,7 +70,7 @@ def test_training_brings_the_loss_down(trained: Path, name: str) -> None:
         assert loss < 0.1 * math.log(MODELS[name]["vocab_size"])
 
 
-@pytest.mark.parametrize("name", ["gru-additive", "lstm-additive"])
+@pytest.mark.parametrize("name", ["rnn-before", "gru-after", "lstm-after"])
 def test_a_tiny_recurrent_translator_learns_its_sentences(trained: Path, name: str) -> None:
     translations = translate(load_checkpoint(trained / name), [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS]
@@ -104,7 +105,8 @@ def test_sampling_on_the_command_line_is_repeated_by_its_seed(trained: Path) -> 
 @pytest.mark.parametrize(
     ("name", "metrics", "of_card"),
     [
-        ("gru-additive", ["bleu", "chrf"], "2 decoder layers of GRU cells with additive attention"),
+        ("rnn-before", ["bleu", "chrf"], "2 decoder layers of RNN cells with additive attention before the cell"),
+        ("gru-after", ["bleu", "chrf"], "2 decoder layers of GRU cells with additive attention after the cell"),
         ("lstm-none", ["bleu", "chrf"], "2 decoder layers of LSTM cells without attention"),
         ("language-model", ["perplexity", "bits_per_byte"], "2 decoder layers without an encoder"),
     ],
@@ -123,7 +125,7 @@ def test_evaluation_scores_them_and_writes_their_cards(
     assert "## Limits" in card
 
 
-@pytest.mark.parametrize("name", ["gru-additive", "language-model"])
+@pytest.mark.parametrize("name", ["gru-after", "language-model"])
 def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, name: str) -> None:
     loaded, task = load_checkpoint(trained / name), MODELS[name]["task"]
     with pytest.raises(CheckpointError, match=f"{name} aligns nothing: its task is {task}"):
@@ -139,9 +141,9 @@ def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(
     assert isinstance(refused.exception, CheckpointError)
 
 
-@pytest.mark.parametrize(("key", "value"), [("cell", "rnn"), ("attention", "dot"), ("n_heads", 3), ("d_model", 25)])
+@pytest.mark.parametrize(("key", "value"), [("cell", "elman"), ("attention", "dot"), ("n_heads", 3), ("d_model", 25)])
 def test_a_wrong_recurrent_configuration_is_refused_with_its_key(tmp_path: Path, key: str, value: object) -> None:
-    config = config_of("gru-additive").model_dump(mode="json")
+    config = config_of("gru-after").model_dump(mode="json")
     config["model"][key] = value
     (tmp_path / "wrong.yaml").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=key):

@@ -1,4 +1,4 @@
-"""Recurrent translators: GRU and LSTM, with attention and without."""
+"""Recurrent translators: RNN, GRU and LSTM, without attention, with it before the cell and after it."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from model.training.precision import usable_precision
 from tests.model.tiny_configs import RECURRENT
 
 LENGTHS = torch.tensor([9, 5, 1, 7])
-KINDS = list(itertools.product(["gru", "lstm"], ["none", "additive"]))
+KINDS = list(itertools.product(["rnn", "gru", "lstm"], ["none", "before_cell", "after_cell"]))
 
 
 @pytest.fixture(params=KINDS, ids="-".join)
@@ -91,9 +91,10 @@ def test_a_beam_of_one_is_greedy_search(translator: RecurrentTranslator) -> None
         assert found.log_prob / len(found.ids) == pytest.approx(greedy.score, abs=1e-5)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_rows_of_the_attention_matrix_sum_to_one_and_padding_has_none(cell: str) -> None:
-    weights = build(cell=cell).attention_matrix(sources(), LENGTHS, torch.randint(4, 50, (4, 6)))
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("attention", ["before_cell", "after_cell"])
+def test_rows_of_the_attention_matrix_sum_to_one_and_padding_has_none(cell: str, attention: str) -> None:
+    weights = build(cell=cell, attention=attention).attention_matrix(sources(), LENGTHS, torch.ones(4, 6).long())
     assert weights is not None
     assert weights.shape == (4, 6, 9)
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(4, 6))
@@ -101,10 +102,47 @@ def test_rows_of_the_attention_matrix_sum_to_one_and_padding_has_none(cell: str)
     assert build(cell=cell, attention="none").attention_matrix(sources(), LENGTHS, torch.ones(4, 1).long()) is None
 
 
+def test_the_decoder_with_attention_before_the_cell_is_the_lectures_algorithm() -> None:
+    """s_t = tanh(W1 z_t + W2 s_(t-1) + W3 c_t), where s_(t-1) attends to the encoder's states for c_t."""
+    translator = build(cell="rnn", attention="before_cell", n_decoder_layers=1)
+    source, target = torch.randint(4, 50, (1, 5)), torch.randint(4, 50, (1, 4))
+    length = torch.tensor([5])
+    memory = translator.encode(source, padding_mask(length, 5))
+    [h], embedded = memory.states, translator.embedding(target)[0]
+    attention, [layer] = translator.attention, translator.decoder_layers()
+    assert attention is not None
+    cells = dict(layer.cells.named_parameters())
+    bias = cells["bias_ih_l0"] + cells["bias_hh_l0"]
+    w_1, w_3 = torch.split(cells["weight_ih_l0"], 24, dim=1)
+    w_2 = cells["weight_hh_l0"]
+    s, outputs, alphas = torch.tanh(translator.bridge(memory.last))[0], [], []
+    for z in embedded:
+        alpha = torch.stack([attention.score @ torch.tanh(attention.query(s) + attention.key(h_i)) for h_i in h])
+        alphas.append(alpha.softmax(dim=0))
+        c = alphas[-1] @ h
+        s = torch.tanh(w_1 @ z + w_2 @ s + w_3 @ c + bias)
+        outputs.append(torch.tanh(translator.output(s)))
+    torch.testing.assert_close(translator(source, length, target)[0], torch.stack(outputs))
+    weights = translator.attention_matrix(source, length, target)
+    assert weights is not None
+    torch.testing.assert_close(weights[0], torch.stack(alphas))
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+def test_what_the_state_before_attends_to_does_not_depend_on_the_token_that_is_read(cell: str) -> None:
+    source, target, other = sources(), torch.full((4, 1), 4), torch.full((4, 1), 5)
+    for attention, independent in (("before_cell", True), ("after_cell", False)):
+        translator = build(cell=cell, attention=attention, n_decoder_layers=1)
+        before, after = (translator.attention_matrix(source, LENGTHS, ids) for ids in (target, other))
+        assert before is not None
+        assert after is not None
+        assert torch.equal(before, after) == independent
+
+
 def test_additive_attention_is_its_formula() -> None:
     attention = AdditiveAttention(6)
     query, states, mask = torch.randn(2, 4, 6), torch.randn(2, 5, 6), padding_mask(torch.tensor([5, 3]), 5)
-    found = attention(query, attention.key(states), states, mask)
+    found, _ = attention(query, attention.key(states), states, mask)
     for b, t in itertools.product(range(2), range(4)):
         scores = [
             attention.score @ torch.tanh(attention.query(query[b, t]) + attention.key(states[b, s]))
