@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 MODELS := $(notdir $(wildcard checkpoints/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train bench lecture screenshots clean
+.PHONY: help serve test check format export train bench lecture docs screenshots clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -46,6 +46,9 @@ bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate
 
 lecture: $(VENV)/bench.installed ## Train and compare every system of the lecture (make lecture DATA=path, or QUICK=1 for minutes).
 	$(BIN)/python -m benchmarks lecture $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
+
+docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README.md and docs anew.
+	$(BIN)/python -m docs.generate
 
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots

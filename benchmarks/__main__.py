@@ -8,7 +8,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from benchmarks import attention_cost, decoder, growth, multilingual, quality, report, served_quality, servers
+from benchmarks import attention_cost, decoder, growth, quality, report, served_quality, servers
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -162,16 +162,6 @@ def lecture_command(
         lecture_speed.measure(chosen, quick, console)
     if "report" in part:
         console.print(f"written: {lecture_report.write(quick, console)}")
-
-
-@app.command("multilingual")
-def multilingual_command(
-    data: Annotated[Path, typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora.")],
-    quick: Quick = False,
-) -> None:
-    """One translator for several target languages beside one for each, and docs/multilingual.md."""
-    multilingual.measure(data, quick, console)
-    console.print(f"written: {multilingual.write(quick, console)}")
 
 
 @app.command("report")

@@ -38,14 +38,14 @@ def image(plot: Path) -> str:
 
 
 def measured(content: str, records: list[Record], machine: dict[str, str] | None = None) -> str:
-    """The content, with when, at which commit and how it was measured, and on which machine."""
+    """The content, with when, at which commit and how it was measured, and on which processor."""
     if not records:
         return "Not measured yet."
     dates = sorted({record["date"] for record in records})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     commits = ", ".join(sorted({record["commit"] for record in records}))
     commands = ", ".join(sorted({f"`{record['command']}`" for record in records}))
-    where = f" on {'; '.join(f'{name} {value}' for name, value in machine.items())}" if machine else ""
+    where = f" on {machine['cores of this process']} cores of {machine['processor']}" if machine else ""
     return f"{content}\n\nMeasured {when} at {commits} by {commands}{where}."
 
 

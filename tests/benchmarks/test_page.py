@@ -29,6 +29,6 @@ def test_the_report_in_the_repository_is_of_the_template() -> None:
 
 def test_what_was_measured_tells_when_and_where() -> None:
     record = {"date": "2026-01-02", "commit": "abc", "command": "python -m benchmarks decoder"}
-    assert measured("| 1 |", [record], {"processor": "Some", "memory": "2 GB"}) == (
-        "| 1 |\n\nMeasured 2026-01-02 at abc by `python -m benchmarks decoder` on processor Some; memory 2 GB."
+    assert measured("| 1 |", [record], {"processor": "Some", "cores of this process": "2"}) == (
+        "| 1 |\n\nMeasured 2026-01-02 at abc by `python -m benchmarks decoder` on 2 cores of Some."
     )

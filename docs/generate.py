@@ -1,0 +1,118 @@
+"""Writes the tables that the documentation takes from the code and from the models: `make docs`.
+
+A page has a table between `<!-- NAME: written by make docs -->` and `<!-- end -->`.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from service.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+MODELS = ROOT / "checkpoints"
+"""Each model has its evaluation.json and its card here."""
+
+LANGUAGES = {"de": "German", "en": "English", "fr": "French", "ja": "Japanese", "ru": "Russian"}
+TEST_SETS = {
+    "Tatoeba": "tatoeba-challenge-2021",
+    "Multi30k": "multi30k-test-2016",
+    "NTREX-128": "ntrex128",
+    "newstest2014": "newstest2014",
+    "BSD": "bsd-test",
+}
+"""What a column is called, and how the names of its test sets begin."""
+
+PLACE = re.compile(r"(?<=<!-- )(\w+)(: written by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
+
+Evaluation = dict[str, dict[str, float]]
+
+
+def main() -> None:
+    """Writes every table anew."""
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def filled(page: str) -> str:
+    """The page with its tables as they are now."""
+    return PLACE.sub(lambda place: f"{place[1]}{place[2]}{TABLES[place[1]]()}\n", page)
+
+
+def settings() -> str:
+    """Every setting, its default and its meaning."""
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = "–" if field.default in (None, frozenset()) else f"`{field.default}`"  # noqa: RUF001  A dash.
+        rows.append([f"`ATTEND_{name.upper()}`", default, field.description or ""])
+    return table(["variable", "default", "meaning"], ["---"] * 3, rows)
+
+
+def translators() -> str:
+    """BLEU of each translator on each test set, and its share of the failure cases."""
+    header = ["model", "direction", *TEST_SETS, "cases"]
+    rows = []
+    for name, evaluation in evaluations("translate-"):
+        scores = [bleu(evaluation, prefix) for prefix in TEST_SETS.values()]
+        rows.append([link(name), direction(name), *scores, f"{evaluation['cases']['all']:.0f} %"])
+    return table(header, ["---"] * 2 + ["---:"] * (len(header) - 2), rows)
+
+
+def classifiers() -> str:
+    """Accuracy and calibration of each classifier on each test set."""
+    rows = [
+        [link(name), test, f"{scores['accuracy']:.1f} %", f"{scores['calibration_error']:.1f} %"]
+        for name, evaluation in evaluations("sentiment-")
+        for test, scores in evaluation.items()
+        if test != "cases"
+    ]
+    return table(["model", "test set", "accuracy", "calibration error"], ["---", "---", "---:", "---:"], rows)
+
+
+def shipped() -> str:
+    """A line for each model: what it does, and its scores on easy and on hard text."""
+    rows = []
+    for name, evaluation in evaluations("translate-"):
+        easy, hard = (bleu(evaluation, TEST_SETS[test]) for test in ("Tatoeba", "NTREX-128"))
+        rows.append([f"`{name}`", direction(name), f"{easy} BLEU", f"{hard} BLEU"])
+    for name, evaluation in evaluations("sentiment-"):
+        easy, hard = (f"{evaluation[test]['accuracy']:.1f} %" for test in ("imdb/test", "sst2/test"))
+        rows.append([f"`{name}`", "positive or negative", easy, hard])
+    return table(["model", "does", "on what it was made for", "on harder text"], ["---"] * 2 + ["---:"] * 2, rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    function.__name__: function for function in (settings, translators, classifiers, shipped)
+}
+
+
+def evaluations(prefix: str) -> list[tuple[str, Evaluation]]:
+    """The models whose names begin so, with their scores."""
+    files = sorted(MODELS.glob(f"{prefix}*/evaluation.json"))
+    return [(file.parent.name, json.loads(file.read_text(encoding="utf-8"))) for file in files]
+
+
+def bleu(evaluation: Evaluation, prefix: str) -> str:
+    """Of the first test set whose name begins so; Japanese is compared by characters."""
+    scores = next((scores for test, scores in evaluation.items() if test.startswith(prefix)), None)
+    return "" if scores is None else f"{scores.get('bleu', scores.get('bleu_of_characters')):.1f}"
+
+
+def direction(name: str) -> str:
+    _, source, target = name.split("-")
+    return f"{LANGUAGES[source]} to {LANGUAGES[target]}"
+
+
+def link(name: str) -> str:
+    """To the model's card, from a page in docs/."""
+    return f"[{name}](../{MODELS.name}/{name}/README.md)"
+
+
+def table(header: Sequence[str], rule: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, rule, *rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""What the pages promise: their tables are up to date, their links lead somewhere, their paragraphs are short, and the
+commands and files that they name exist."""
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
+
+MOST_CHARACTERS = 600
+HISTORY = {"CHANGELOG.md", "measurements.md"}
+"""They name what was, too."""
+
+OF_TODAY = [page for page in PAGES if page.name not in HISTORY]
+MARKDOWN = MarkdownIt("commonmark").enable("table")
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+pages_of_today = pytest.mark.parametrize("page", OF_TODAY, ids=lambda page: page.name)
+
+
+@pages
+def test_generated_tables_are_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == filled(page.read_text(encoding="utf-8")), "make docs writes them"
+
+
+def test_every_generated_table_is_in_a_page() -> None:
+    assert {name for page in PAGES for name, _ in PLACE.findall(page.read_text(encoding="utf-8"))} == TABLES.keys()
+
+
+@pages
+def test_no_paragraph_is_long(page: Path) -> None:
+    paragraphs = [token.content for token in tokens(page) if token.type == "inline"]
+    assert [paragraph for paragraph in paragraphs if len(paragraph) > MOST_CHARACTERS] == []
+
+
+@pages
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    lost = []
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            lost.append(target)
+    assert lost == []
+
+
+@pages_of_today
+def test_make_has_the_targets_that_pages_name(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"^make ([a-z]+)", "\n".join(commands(page)), re.MULTILINE)) - targets == set()
+
+
+@pages_of_today
+def test_python_has_the_commands_that_pages_name(page: Path) -> None:
+    named = set(re.findall(r"python -m ([\w.]+)(?: ([a-z][\w-]*)(?![\w/.]))?", "\n".join(commands(page))))
+    assert [name for name in sorted(named) if not has_command(*name)] == []
+
+
+def tokens(page: Path) -> Iterator[Token]:
+    yield from MARKDOWN.parse(page.read_text(encoding="utf-8"))
+
+
+def inlines(page: Path) -> Iterator[Token]:
+    for token in tokens(page):
+        yield from token.children or ()
+
+
+def links(page: Path) -> Iterator[str]:
+    """Of links and pictures, those that stay in the repository."""
+    for token in inlines(page):
+        target = token.attrGet({"link_open": "href", "image": "src"}.get(token.type, ""))
+        if target is not None and "://" not in str(target):
+            yield str(target)
+
+
+def codes(page: Path) -> Iterator[str]:
+    return (token.content for token in inlines(page) if token.type == "code_inline")
+
+
+def commands(page: Path) -> Iterator[str]:
+    """What stands in blocks and spans of code."""
+    yield from codes(page)
+    yield from (token.content for token in tokens(page) if token.type == "fence")
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings of a page, as GitHub makes them."""
+    found = list(tokens(page))
+    headings = [after.content for token, after in pairwise(found) if token.type == "heading_open"]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def has_command(module: str, command: str) -> bool:
+    """Whether `python -m MODULE COMMAND` is there; not every module has commands."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        return False
+    if spec.submodule_search_locations is None or ROOT not in Path(spec.origin).parents:
+        return True
+    main = Path(spec.origin).with_name("__main__.py")
+    if not main.exists():
+        return False
+    defined = re.findall(r'^@app\.command\((?:"([\w-]+)")?.*\)\ndef (\w+)', main.read_text("utf-8"), re.MULTILINE)
+    names = {name or function.replace("_", "-") for name, function in defined}
+    return not command or len(names) < 2 or command in names
