@@ -1,9 +1,17 @@
 """Artifact directory -> HTTP: an inference service for encoder-decoder Transformers on ONNX Runtime.
 
-A request walks through these files, top to bottom: routes (validate) -> translation, classification or embedding (text
-to sequences) -> tokenization -> pool (the engine that has least to do, perhaps in a worker process) -> engine (one
-queue, one thread, one future per request) -> scheduler (waiting, running, admission by padded tokens) -> runner (ONNX
-Runtime) -> back through the future.
+The rooms, from the top down; imports go down this list only:
+
+    http                  routes, middleware, keys and rates, errors as answers, the server's life
+    playground            the page that shows what the service does
+    loading, registry     artifacts to models; which model serves a request
+    tasks                 translation, classification, embedding, attention, alignment
+    formats               HTML: taken apart into passages, and put together again
+    text                  spans and edits, sentences, tokens, placeholders
+    engine                who waits and who runs, the searches, worker processes; it knows no text and no HTTP
+    runner                sessions, caches and passes: the only room that knows ONNX Runtime
+    schemas               what clients send and get
+    settings, metrics, contract, artifact, errors
 """
 
 import os

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from service.batching.decoding import MAX_BEAM_SIZE
 from service.errors import ArtifactRefused
 
 FORMAT_VERSION = 7
+
+MAX_BEAM_SIZE = 8
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),

@@ -6,18 +6,14 @@ from functools import partial
 from typing import TypeVar
 
 from service.artifact import Artifact, Manifest, read_artifacts
-from service.attention import AttentionPass, Seen
-from service.batching.computation import OnePass, Pass
-from service.batching.decoding import BeamSearch, Search
-from service.batching.engine import Engine
-from service.batching.greedy import GreedySearch
-from service.batching.pool import Pool
-from service.batching.pooling import ClassificationPass
-from service.batching.scheduler import Scheduler
-from service.batching.searches import Searches
-from service.batching.worker import Worker
-from service.classification import Classifier
-from service.embedding import Embedder, EmbeddingPass
+from service.engine.beam_search import BeamSearch, Search
+from service.engine.computation import OnePass, Pass
+from service.engine.engine import Engine
+from service.engine.greedy_search import GreedySearch
+from service.engine.pool import Pool
+from service.engine.scheduler import Scheduler
+from service.engine.searches import Searches
+from service.engine.worker import Worker
 from service.errors import ProviderUnavailable
 from service.metrics import EngineEvents, EngineMetrics, Metrics, RequestMetrics
 from service.registry import Models
@@ -27,8 +23,12 @@ from service.runner.embedding import EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.settings import Settings
+from service.tasks.attention import AttentionPass, Seen
+from service.tasks.classification import Classifier
+from service.tasks.embedding import Embedder, EmbeddingPass
+from service.tasks.pooling import ClassificationPass
+from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
-from service.translation import Translator
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence as SequenceOf
 from typing import Any, TypeVar
 
 from service.artifact import Direction
-from service.batching.pool import Pool
-from service.classification import Classifier
-from service.embedding import Embedder
+from service.engine.pool import Pool
 from service.errors import NotAcceptable, UnknownModel
 from service.metrics import ModelState
-from service.translation import Translator
+from service.tasks.classification import Classifier
+from service.tasks.embedding import Embedder
+from service.tasks.translation import Translator
 
 Served = TypeVar("Served", Translator, Classifier, Embedder)
 

@@ -8,7 +8,7 @@ import limits
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from service.batching.decoding import MAX_BEAM_SIZE
+from service.artifact import MAX_BEAM_SIZE
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 

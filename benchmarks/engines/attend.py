@@ -8,10 +8,10 @@ from pathlib import Path
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
-from service.artifact import read_artifacts
-from service.batching.decoding import MAX_BEAM_SIZE, Search
-from service.batching.pool import Pool
-from service.batching.scheduler import Sequence
+from service.artifact import MAX_BEAM_SIZE, read_artifacts
+from service.engine.beam_search import Search
+from service.engine.pool import Pool
+from service.engine.scheduler import Sequence
 from service.loading import load_models
 from service.metrics import Metrics
 from service.registry import Models

@@ -1,1 +1,1 @@
-"""What HTTP asks of the service: routes, middleware, schemas, errors as answers."""
+"""HTTP: routes, middleware, keys and rates, errors as answers, and the server's life."""

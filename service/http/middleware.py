@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, InferenceFailed, TooLarge
 from service.http.problems import internal_error, unanswered
-from service.http.timing import Timing
 from service.metrics import Metrics
+from service.schemas.timing import Timing
 
 logger = logging.getLogger(__name__)
 

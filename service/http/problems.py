@@ -7,10 +7,30 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from service.errors import Draining, InferenceFailed, RequestError
-from service.http.schemas import FieldProblem, Problem
+
+
+class FieldProblem(BaseModel):
+    loc: list[str | int]
+    msg: str
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str = Field(description="One sentence.")
+    request_id: str
+    errors: list[FieldProblem] | None = Field(default=None, description="What is wrong with which field.")
+
+    def body(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -10,22 +10,20 @@ from fastapi.routing import APIRoute
 from service.errors import BadRequest, NotAcceptable, NotReady, TooLarge, UnsupportedMediaType
 from service.http.access import Guards, access
 from service.http.problems import documented
-from service.http.schemas import (
+from service.metrics import Metrics
+from service.registry import Models
+from service.schemas.answers import (
     ClassificationUsage,
-    ClassifyRequest,
     ClassifyResponse,
-    EmbedRequest,
     EmbedResponse,
     EmbedUsage,
     ModelCard,
     ModelsResponse,
     Status,
-    TranslateRequest,
     TranslateResponse,
     TranslationUsage,
 )
-from service.metrics import Metrics
-from service.registry import Models
+from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.settings import Settings
 
 CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)

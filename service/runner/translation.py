@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from onnxruntime import RunOptions
 
-from service.artifact import Artifact
-from service.batching.decoding import MAX_BEAM_SIZE, Candidates, Ints
+from service.artifact import MAX_BEAM_SIZE, Artifact
+from service.contract import Candidates, Ints
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.padding import padded
 from service.runner.provider import Provider

@@ -1,1 +1,1 @@
-"""Texts as sentences and tokens, and back."""
+"""Texts as sentences and tokens, and back; what is no language is taken out of a text, and put back afterwards."""

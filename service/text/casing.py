@@ -9,8 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
-from service.markup.edits import edited
-from service.text.sentences import Span
+from service.text.spans import Span, edited
 
 _WORD = re.compile(r"[^\W\d_]+")
 _EMPHASIS = re.compile(r"\b[A-ZÀ-ÖØ-ÞА-ЯЁ]{2,}(?: [A-ZÀ-ÖØ-ÞА-ЯЁ]{2,})*\b")

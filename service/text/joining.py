@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from service.markup.scripts import is_unspaced
-from service.text.sentences import Span
+from service.text.scripts import is_unspaced
+from service.text.spans import Span
 
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 """Languages that write no space between sentences."""

@@ -6,12 +6,12 @@ What marks an entry of a list stays outside. Offsets count characters (Unicode c
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import sentencex
 
 from service.text.abbreviations import rejoined
+from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
@@ -48,21 +48,6 @@ BEFORE_NUMBER = re.compile(r"(?<=[。！？])(?=[0-9])")
 WINDOW = 2_000
 """Characters that are looked at together. The time to find sentences among quotation marks grows with their square and
 more, and nothing else runs in the meantime: 50,000 of them took ten seconds."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """text[start:end]."""
-
-    start: int
-    end: int
-
-    @property
-    def pair(self) -> tuple[int, int]:
-        return self.start, self.end
-
-    def of(self, text: str) -> str:
-        return text[self.start : self.end]
 
 
 def sentence_spans(text: str, language: str) -> list[Span]:

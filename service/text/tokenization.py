@@ -12,7 +12,8 @@ from typing import TypeVar
 import tokenizers
 
 from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
-from service.text.sentences import Span, halves
+from service.text.sentences import halves
+from service.text.spans import Span
 from service.text.tokens import Token, located, piece_of
 
 Item = TypeVar("Item")

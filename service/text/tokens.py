@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from service.markup.edits import Edits
-from service.text.sentences import Span
+from service.text.spans import Edits, Span
 
 SPACE = "▁"
 """How a space at the start of a token is written where tokens are shown."""

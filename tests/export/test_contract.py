@@ -21,10 +21,10 @@ from model.decoding import search
 from model.embedding import states_of
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
-from service.artifact import read_artifact
-from service.batching import decoding
-from service.batching.decoding import MAX_BEAM_SIZE, Search
-from service.batching.scheduler import Sequence
+from service.artifact import MAX_BEAM_SIZE, read_artifact
+from service.engine import beam_search as decoding
+from service.engine.beam_search import Search
+from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused
 from service.loading import searches
 from service.runner.arrays import Arrays

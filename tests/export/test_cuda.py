@@ -53,11 +53,11 @@ CAPTURE = """
 import dataclasses, sys
 from pathlib import Path
 from service.artifact import read_artifact
-from service.batching.decoding import Search
-from service.batching.greedy import GreedySearch
+from service.engine.beam_search import Search
+from service.engine.greedy_search import GreedySearch
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.batching.scheduler import Sequence
+from service.engine.scheduler import Sequence
 
 graphs = TranslationGraphs(read_artifact(Path(sys.argv[1])), Provider("cuda", 1, captures=True))
 search = GreedySearch(TranslationRunner(graphs, 8, fewest_queries=1), 2, 3)

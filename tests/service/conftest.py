@@ -10,10 +10,10 @@ import pytest
 from service.artifact import Artifact, read_artifact
 from service.http.app import create_app
 from service.loading import load_models
-from service.markup.stand_ins import STAND_INS
 from service.metrics import Metrics
 from service.registry import Models
 from service.settings import Settings
+from service.text.stand_ins import STAND_INS
 from tests.service.fakes import PATIENCE_S
 from tests.service.stand_ins import KNOWN
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator

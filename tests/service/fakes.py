@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from service.batching.computation import Computation
-from service.batching.decoding import Search
-from service.batching.engine import Engine
-from service.batching.scheduler import Scheduler, Sequence
+from service.engine.beam_search import Search
+from service.engine.computation import Computation
+from service.engine.engine import Engine
+from service.engine.scheduler import Scheduler, Sequence
 from service.metrics import EngineMetrics, Metrics
 
 PATIENCE_S = 10

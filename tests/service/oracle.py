@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from service.batching.decoding import FinishReason, Hypothesis
+from service.contract import FinishReason
+from service.engine.beam_search import Hypothesis
 
 EOS = 3
 

@@ -1,7 +1,7 @@
 """Stand-ins that tests know, whichever models copy best."""
 
-from service.markup.placeholders import found
-from service.markup.stand_ins import Kind
+from service.text.placeholders import found
+from service.text.stand_ins import Kind
 
 KNOWN: dict[Kind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "David", "Alice", "Emma"),

@@ -16,10 +16,11 @@ import uvicorn
 from starlette.types import Message
 
 from service.artifact import Artifact, Decoding
-from service.batching.decoding import BeamSearch, Candidates, Ints, Search
-from service.batching.engine import Engine
-from service.batching.pool import Pool
-from service.batching.scheduler import Scheduler, Sequence
+from service.contract import Candidates, Ints
+from service.engine.beam_search import BeamSearch, Search
+from service.engine.engine import Engine
+from service.engine.pool import Pool
+from service.engine.scheduler import Scheduler, Sequence
 from service.errors import InferenceFailed
 from service.http.app import create_app
 from service.http.server import Server
@@ -28,8 +29,8 @@ from service.metrics import EngineMetrics, Metrics, RequestMetrics
 from service.registry import Models
 from service.runner.provider import Provider
 from service.settings import Settings
+from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
-from service.translation import Translator
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS

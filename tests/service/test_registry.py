@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from service.batching.scheduler import Sequence
+from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable, UnknownModel
 from service.loading import load_models
 from service.metrics import Metrics

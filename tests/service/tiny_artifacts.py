@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from service.batching.decoding import Hypothesis
+from service.engine.beam_search import Hypothesis
 from tests.service.oracle import EOS, beam_search, finish_reason
 from tests.service.tiny_graph import Array, D, E, Graph, H, Weights
 

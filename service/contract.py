@@ -1,0 +1,66 @@
+"""What the engine and the tasks ask of the runner, and the answers that the engine gives."""
+
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Output = TypeVar("Output")
+
+FinishReason = Literal["eos", "length", "repetition"]
+Ints = list[int]
+Candidates = tuple[list[Ints], list[list[float]]]
+"""The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
+Kind = Literal["cross", "encoder", "decoder"]
+Kinds = frozenset[Kind]
+Matrices = dict[Kind, NDArray[np.float32]]
+"""By kind: (layers, heads, rows, columns)."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Output]):
+    """The outputs in the order of the sequences, and where the time went."""
+
+    outputs: list[Output]
+    queue_s: float
+    encode_s: float
+    decode_s: float
+
+
+class DecoderRows(Protocol):
+    """Sources in places, and hypotheses in rows; both in use from 0 on without gaps."""
+
+    def encode(self, first_place: int, sources: list[list[int]]) -> None:
+        """Read sources, one into each place from `first_place` on."""
+
+    def step(
+        self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
+    ) -> Candidates:
+        """Feed token_ids (R) at positions (R).
+
+        Args:
+            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
+            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
+        """
+
+    def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
+        """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
+
+    def move(self, source_place: int, target_place: int) -> None:
+        """Copy a source over another one."""
+
+
+class Attending(Protocol):
+    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: Kinds) -> list[Matrices]:
+        """What each source and target attended to, without padding."""
+
+
+class BatchClassifier(Protocol):
+    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The logits of each token of each source, (S, C), without padding."""
+
+
+class Embedding(Protocol):
+    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """What the encoder makes of each source, (S, E), without padding."""

@@ -1,0 +1,245 @@
+"""Beam search inside continuous batching: every sequence has its own beam, and all share the decoder's steps.
+
+Each live hypothesis is one decoder row. At every step the most probable continuations of a sequence's rows live on;
+one that ends leaves the beam, which is narrower from then on, and one that has fallen too far behind is given up: rows
+are what a step costs. With a beam of one this is greedy search. What a sequence gets is what `beam_search` of
+model/decoding/search.py gives it, whoever shares its steps.
+
+Legend: N sequences, W the most live hypotheses of one of them, R rows, k candidates per row.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from service.contract import DecoderRows, FinishReason, Ints
+from service.engine.scheduler import Sequence
+
+Target = tuple[int, "Target | None"]
+"""The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target: its tokens, end of sequence included where it was produced, and the sum of their log-probabilities."""
+
+    token_ids: list[int]
+    log_prob: float
+    finish_reason: FinishReason
+
+    def rank(self, length_penalty: float) -> tuple[bool, float]:
+        """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
+        return self.finish_reason == "eos", self.log_prob / len(self.token_ids) ** length_penalty
+
+
+@dataclass
+class Search:
+    """What is asked of one sequence, and the hypotheses that have ended."""
+
+    max_target_tokens: int
+    beam_size: int = 1
+    length_penalty: float = 1.0
+    n_best: int = 1
+    beam_threshold: float = math.inf
+    """Nats by which a hypothesis may be less probable than the n_best-th one and live on (threshold pruning; Freitag
+    and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def best(self) -> list[Hypothesis]:
+        """The n_best, best first."""
+        return sorted(self.finished, key=lambda hypothesis: hypothesis.rank(self.length_penalty), reverse=True)[
+            : self.n_best
+        ]
+
+    def bar(self) -> float:
+        """What a live hypothesis must exceed to be among the n_best: -inf while fewer have ended by themselves."""
+        ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
+        return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
+
+
+Live = tuple[float, int, Target]
+"""A hypothesis that lives: the sum of its log-probabilities, its row, and its target."""
+
+
+class BeamSearch:
+    """The computation of a translation engine: running[i] is in place i.
+
+    What is around a step is plain Python over few short lists. What follows it took 1.6 to 3.5 times as long in numpy,
+    each of whose calls on arrays of this size costs as much as a hypothesis does here.
+
+    Args:
+        rows: enough for all that run at once; a sequence needs as many as its beam is wide.
+    """
+
+    def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
+        self._decoder = rows
+        self._bos, self._eos = bos, eos
+        self._beams: list[Beam] = []
+        """Of each place."""
+
+    def warm_up(self) -> None:
+        """One source, one step."""
+        self._decoder.encode(0, [[self._eos]])
+        self._decoder.step([self._bos], [0], [[0]], [0], 1)
+        self._beams.clear()
+
+    def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
+        """Read the sources; each begins as one hypothesis."""
+        self._truncate(first_place)
+        self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
+        first_row = self._n_rows
+        self._beams += [Beam(sequence, self._bos, first_row + i) for i, sequence in enumerate(sequences)]
+
+    def step(self, running: list[Sequence[Search]]) -> list[int]:
+        """One more token for every hypothesis; how many there were, in one forward pass."""
+        self._truncate(len(running))
+        R, beams = self._n_rows, self._beams
+        W = max([len(beam.live) for beam in beams])
+        token_ids, positions, places = [0] * R, [0] * R, [0] * R
+        rows_of_sources = []
+        for place, beam in enumerate(beams):
+            rows = [row for _, row, _ in beam.live]
+            rows_of_sources.append(rows + rows[:1] * (W - len(rows)))
+            for column, (_, row, target) in enumerate(beam.live, place * W):
+                token_ids[row], positions[row], places[row] = target[0], beam.length, column
+        k = max([beam.n_candidates for beam in beams])
+        best, log_probs = self._decoder.step(token_ids, positions, rows_of_sources, places, k)
+        for sequence, beam in zip(running, beams, strict=True):
+            sequence.finished = beam.advance(best, log_probs, self._eos)
+        self._place(beams)
+        return [R]
+
+    def move(self, source_place: int, target_place: int) -> None:
+        """The last sequence takes a free place."""
+        self._decoder.move(source_place, target_place)
+        self._beams[target_place] = self._beams[source_place]
+        self._truncate(source_place)
+
+    @property
+    def _n_rows(self) -> int:
+        return sum([len(beam.live) for beam in self._beams])
+
+    def _truncate(self, n_places: int) -> None:
+        """Forget the sequences from place `n_places` on, which have left."""
+        if n_places < len(self._beams):
+            self._place(self._beams[:n_places])
+            del self._beams[n_places:]
+
+    def _place(self, beams: "list[Beam]") -> None:
+        """Give their live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
+        n = sum([len(beam.live) for beam in beams])
+        free = [True] * n
+        moving = []
+        for beam in beams:
+            for i, (_, row, _) in enumerate(beam.live):
+                if row < n and free[row]:
+                    free[row] = False
+                else:
+                    moving.append((beam, i))
+        if not moving:
+            return
+        sources, targets = [beam.live[i][1] for beam, i in moving], [row for row in range(n) if free[row]]
+        n_tokens = max(beam.length for beam, _ in moving)
+        self._decoder.copy(sources, targets, n_tokens)
+        for (beam, i), row in zip(moving, targets, strict=True):  # not before: where the copy fails, nothing has moved
+            log_prob, _, target = beam.live[i]
+            beam.live[i] = log_prob, row, target
+
+
+class Beam:
+    """The hypotheses of one sequence that live.
+
+    Attributes:
+        width: how many may live.
+        length: of each of them, in tokens.
+        live: best first.
+    """
+
+    def __init__(self, sequence: Sequence[Search], bos: int, row: int) -> None:
+        self._search = sequence.output
+        self._n_source = len(sequence.source_ids)
+        self._bar = -math.inf
+        self.width = self._search.beam_size
+        self.length = 0
+        self.live: list[Live] = [(0.0, row, (bos, None))]
+
+    @property
+    def n_candidates(self) -> int:
+        """How many continuations of each row are enough; at first one of them may be the end."""
+        return self.width + (self.length == 0)
+
+    def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
+        """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
+
+        Those that live on have the rows of their parents, several of them perhaps the same one.
+        """
+        totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
+        if self.length == 0:  # a translation is never empty
+            candidates = token_ids[self.live[0][1]]
+            totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
+        best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
+        least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
+        k = len(totals) // len(self.live)
+        self.length += 1
+        at_limit = self.length == self._search.max_target_tokens
+        check_repetition = repetition_check_due(self.length)
+        living: list[Live] = []
+        for i in best:
+            if totals[i] < least:
+                break
+            _, row, target = self.live[i // k]
+            token = token_ids[row][i % k]
+            longer = token, target
+            if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
+                self._end(tokens_of(longer), totals[i], eos)
+            else:
+                living.append((totals[i], row, longer))
+        if living and living[0][0] / self.length**self._search.length_penalty > self._bar:
+            self.live = living
+            return False
+        self.live = []
+        return True
+
+    def _end(self, token_ids: list[int], log_prob: float, eos: int) -> None:
+        """A hypothesis leaves the beam."""
+        reason = reason_of(token_ids, eos, self._search.max_target_tokens)
+        self._search.finished.append(Hypothesis(token_ids, log_prob, reason))
+        self._bar = self._search.bar()
+        self.width -= 1
+
+
+def tokens_of(target: Target) -> list[int]:
+    """In order, without beginning of sequence."""
+    tokens = []
+    token, before = target
+    while before is not None:
+        tokens.append(token)
+        token, before = before
+    return tokens[::-1]
+
+
+REPETITION_INTERVAL = 8
+SHORTEST_RUNAWAY = 24
+
+
+def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishReason:
+    """Why a target has ended."""
+    if token_ids[-1] == eos:
+        return "eos"
+    return "length" if len(token_ids) == max_target_tokens else "repetition"
+
+
+def repetition_check_due(length: int) -> bool:
+    """Whether a target of this length is looked at for runaway repetition, which takes too long at every step."""
+    return length >= SHORTEST_RUNAWAY and length % REPETITION_INTERVAL == 0
+
+
+def is_runaway(token_ids: list[int], n_source: int) -> bool:
+    """Whether a target goes round in circles: as many tokens as the source has, and 24, are 4 or more equal pieces.
+
+    A source that repeats itself may be translated by such a target.
+    """
+    n = max(SHORTEST_RUNAWAY, n_source)
+    if len(token_ids) < n:
+        return False
+    tail = token_ids[-n:]
+    return any(tail[period:] == tail[:-period] for period in range(1, n // 4 + 1))

@@ -1,0 +1,67 @@
+"""HTML as passages to translate, and back with its tags around the words that they were around.
+
+What is not inline separates passages and is kept as it is, as is what is not to be translated. Every start tag comes
+out once and unchanged, and inline tags come out balanced.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from service.formats.passages import Draft, Passage
+from service.formats.tags import Piece, PieceKind, read
+from service.text.restoration import Restored
+
+
+@dataclass(frozen=True)
+class Document:
+    """HTML, in order: what is kept as it is, and passages."""
+
+    parts: list[str | Passage]
+
+    @property
+    def passages(self) -> list[Passage]:
+        """All that there is to translate: none is without text."""
+        return [part for part in self.parts if isinstance(part, Passage)]
+
+    def render(self, translations: Iterable[Restored]) -> str:
+        """The HTML with each passage translated."""
+        remaining = iter(translations)
+        rendered = [part if isinstance(part, str) else part.render(next(remaining)) for part in self.parts]
+        return "".join(rendered)
+
+
+def parse(html: str) -> Document:
+    """Read a document, a fragment, or what is neither: nothing is refused."""
+    pieces = read(html)
+    ends = _ends(pieces)
+    starts = {end: start for start, end in ends.items()}
+    breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
+    parts: list[str | Passage] = []
+    draft = Draft()
+    for i, piece in enumerate(pieces):
+        start, end = starts.get(i, i), ends.get(i, i)
+        if piece.kind is PieceKind.BREAK or breaks[start] != breaks[end]:  # an inline element around blocks is none
+            parts += [draft.finished(), piece.raw]
+            draft = Draft()
+        elif piece.kind is not PieceKind.END or start != i:  # an end tag that ends nothing is dropped
+            draft.add(piece, start)
+    return Document([*parts, draft.finished()])
+
+
+def _ends(pieces: Sequence[Piece]) -> dict[int, int]:
+    """The end tag of each element that has one, where those are properly nested."""
+    ends = {}
+    opened: list[int] = []
+    names: Counter[str] = Counter()
+    for i, piece in enumerate(pieces):
+        if piece.kind is PieceKind.START:
+            opened.append(i)
+            names[piece.tag] += 1
+        elif piece.kind is PieceKind.END and names[piece.tag]:
+            while pieces[start := opened.pop()].tag != piece.tag:
+                names[pieces[start].tag] -= 1
+            names[piece.tag] -= 1
+            ends[start] = i
+    return ends

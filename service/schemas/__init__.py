@@ -1,0 +1,1 @@
+"""What clients send and get: shared by the tasks and HTTP."""

@@ -1,0 +1,196 @@
+"""What clients get."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from service.artifact import Decoding, Direction, Limits, Manifest
+from service.contract import FinishReason, Kind
+
+Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
+
+
+class ShownToken(BaseModel):
+    """A token or word, and the characters of the text that it covers, without the space before it."""
+
+    token: str = Field(examples=["▁dog"])
+    span: Range
+
+    @classmethod
+    def of(cls, token: tuple[str, int, int]) -> "ShownToken":
+        """Of a token, its start and its end."""
+        return cls.model_construct(token=token[0], span=token[1:])
+
+
+class AttentionMatrix(BaseModel):
+    """One head of one layer, or the mean of its heads; every row sums to 1."""
+
+    kind: Kind
+    layer: int
+    head: int | Literal["mean"]
+    rows: Literal["source", "target"] = Field(description="Who attends: the list of tokens that the rows belong to.")
+    columns: Literal["source", "prefix"] = Field(description="What is attended to.")
+    first_row: int = Field(description="Place of the first row's token in its list: a sentence is part of a text.")
+    first_column: int
+    shape: tuple[int, int]
+    weights: list[list[float]] | str
+
+
+class ClassifierAttention(BaseModel):
+    """What a classifier attended to."""
+
+    source: list[ShownToken]
+    matrices: list[AttentionMatrix]
+
+
+class Attention(ClassifierAttention):
+    """What a translation attended to."""
+
+    target: list[ShownToken]
+    prefix: list[ShownToken] = Field(description="What the decoder had read when it wrote each target token.")
+
+
+class Links(BaseModel):
+    source: list[ShownToken]
+    target: list[ShownToken]
+    pairs: str = Field(description="source-target, as in Pharaoh's format.", examples=["0-0 1-2"])
+    spans: list[tuple[Range, Range]] = Field(description="The same pairs as characters of source and target.")
+
+
+class Alignment(Links):
+    """The source token that each target token was made of, and the same of words."""
+
+    words: Links
+
+
+class TokenEvidence(ShownToken):
+    contributions: dict[str, float] = Field(description="To the logit of each label.")
+
+
+class Evidence(BaseModel):
+    """What the logits are made of: the contributions of all tokens, and the bias."""
+
+    pooling: Literal["mean", "max"]
+    logits: dict[str, float]
+    bias: dict[str, float]
+    winners: dict[str, int] | None = Field(
+        default=None, description="Max pooling: the token that decides each label's logit, the others contribute 0."
+    )
+    tokens: list[TokenEvidence]
+
+
+class Segment(BaseModel):
+    """One piece that was translated on its own."""
+
+    source: Range
+    target: Range
+
+
+class Alternative(BaseModel):
+    """One translation of a text."""
+
+    text: str
+    score: float = Field(description="Mean log-probability per target token; 0 where there is none.")
+    finish_reason: FinishReason = Field(
+        description="length: a sentence reached max_target_tokens; repetition: it went round in circles and was ended."
+    )
+    target_tokens: int = Field(description="Ends of sequence included.")
+
+
+class Translation(Alternative):
+    """The best translation of a text."""
+
+    source_tokens: int = Field(description="Ends of sequence included.")
+    alternatives: list[Alternative] | None = Field(
+        default=None, description="The next best, where they were asked for."
+    )
+    segments: list[Segment] | None = Field(default=None, description="Where the text was translated in several pieces.")
+    attention: Attention | None = Field(default=None, description="Where it was asked for.")
+    alignment: Alignment | None = Field(default=None, description="Where it was asked for.")
+
+
+class TranslationUsage(BaseModel):
+    source_tokens: int
+    target_tokens: int
+
+
+class TranslateResponse(BaseModel):
+    model: str
+    source: str
+    target: str
+    translations: list[Translation] = Field(description="One per input text, in order.")
+    usage: TranslationUsage
+
+
+class Prediction(BaseModel):
+    label: str
+    score: float = Field(description="Probability of the label.")
+    scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
+    tokens: int
+    attention: ClassifierAttention | None = Field(default=None, description="Where it was asked for.")
+    evidence: Evidence | None = Field(default=None, description="Where it was asked for.")
+
+
+class ClassificationUsage(BaseModel):
+    tokens: int
+
+
+class ClassifyResponse(BaseModel):
+    model: str
+    predictions: list[Prediction] = Field(description="One per input text, in order.")
+    usage: ClassificationUsage
+
+
+class TextEmbedding(BaseModel):
+    """What the encoder makes of a text: the mean over its tokens."""
+
+    embedding: list[float] | str
+
+
+class TokenEmbeddings(BaseModel):
+    """What the encoder makes of each token."""
+
+    tokens: list[ShownToken] = Field(description="As the model reads them, ends of sequence included.")
+    embeddings: list[list[float]] | str = Field(description="One row for each token.")
+
+
+class EmbedUsage(BaseModel):
+    tokens: int
+
+
+class EmbedResponse(BaseModel):
+    model: str
+    embeddings: list[TextEmbedding | TokenEmbeddings] = Field(description="One per input text, in order.")
+    dimensions: int = Field(description="Of one embedding.")
+    usage: EmbedUsage
+
+
+class ModelCard(BaseModel):
+    """What a model's manifest says to its users, and where it runs."""
+
+    name: str
+    task: Literal["translation", "classification"]
+    directions: list[Direction]
+    labels: list[str]
+    layers: dict[Literal["encoder", "decoder"], int] = Field(description="Attention layers.")
+    heads: int = Field(description="Attention heads of one layer.")
+    limits: Limits = Field(description="Of one sentence or window; longer texts are split, never cut off.")
+    precision: Literal["fp32", "int8", "fp16"]
+    provider: Literal["cpu", "cuda"]
+    decoding: Decoding | None = Field(default=None, description="Of a translation that asks for nothing else.")
+    evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
+
+    @classmethod
+    def of(cls, manifest: Manifest, provider: Literal["cpu", "cuda"]) -> "ModelCard":
+        dimensions = manifest.dimensions
+        layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
+        own = {"provider": provider, "heads": dimensions.n_heads, "layers": {k: n for k, n in layers.items() if n}}
+        return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
+
+
+class ModelsResponse(BaseModel):
+    models: list[ModelCard]
+
+
+class Status(BaseModel):
+    status: Literal["live", "ready"]

@@ -1,0 +1,159 @@
+"""What clients send."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from service.artifact import MAX_BEAM_SIZE
+from service.contract import Kind
+from service.schemas.numbers import Encoding
+
+
+def _listed(value: object) -> object:
+    if not isinstance(value, str | list):
+        raise ValueError("must be a string or a list of strings")
+    return [value] if isinstance(value, str) else value
+
+
+def _readable(texts: list[str]) -> list[str]:
+    for i, text in enumerate(texts):
+        if not text:
+            raise ValueError("must not be empty" if len(texts) == 1 else f"text {i} of {len(texts)} is empty")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            which = "" if len(texts) == 1 else f"text {i} of {len(texts)} "
+            raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
+    return texts
+
+
+MOST_FIELDS = 100
+"""Of one object that a client sends; far more than there are."""
+
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[
+    list[str],
+    Field(min_length=1, fail_fast=True),
+    AfterValidator(_readable),
+    BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
+]
+Number = Annotated[int, Field(ge=0)]
+
+
+def _numbered(*words: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        is_list = isinstance(value, list) and value != [] and all(type(i) is int and i >= 0 for i in value)
+        if not is_list and not (isinstance(value, str) and value in words):
+            named = ", ".join(f'"{word}"' for word in words)
+            raise ValueError(f"must be {named} or a list of numbers from 0 on")
+        return value
+
+    return BeforeValidator(check)
+
+
+Layers = Annotated[Literal["all", "last"] | list[Number], _numbered("all", "last")]
+Heads = Annotated[Literal["all", "mean"] | list[Number], _numbered("all", "mean")]
+
+
+class _Input(BaseModel):
+    """What a client sends. An object of a hundred thousand mistakes gets one error, not one for each."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > MOST_FIELDS:
+            raise ValueError(f"has {len(value)} fields, there are {len(cls.model_fields)}")
+        return value
+
+
+class AttentionSelection(_Input):
+    """Which attention matrices to return, and how."""
+
+    kinds: Annotated[list[Kind], Field(min_length=1, fail_fast=True)] | None = Field(
+        default=None, description="encoder and decoder are self-attention; all that the model has."
+    )
+    layers: Layers = "all"
+    heads: Heads = "all"
+    encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")
+
+
+def _selection(value: object) -> object:
+    if value is True:
+        return AttentionSelection()
+    if value is False or value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("must be true, false or an object that selects kinds, layers, heads and encoding")
+    return value
+
+
+AttentionWish = Annotated[
+    AttentionSelection | None, BeforeValidator(_selection, json_schema_input_type=bool | AttentionSelection)
+]
+
+
+class _Request(_Input):
+    text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
+    model: str | None = Field(
+        default=None, min_length=1, description="A name from /models; needed only where several could serve."
+    )
+    timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
+
+
+class _AttendingRequest(_Request):
+    attention: AttentionWish = Field(
+        default=None, description="Return what was attended to; one further forward pass.", examples=[False]
+    )
+
+
+class TranslateRequest(_AttendingRequest):
+    source: str | None = Field(
+        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["en"]
+    )
+    target: str | None = Field(
+        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["fr"]
+    )
+    beam_size: int | None = Field(
+        default=None, ge=1, le=MAX_BEAM_SIZE, description="Width of the search; the model's own by default."
+    )
+    length_penalty: float | None = Field(
+        default=None,
+        ge=0,
+        le=10,
+        description="Hypotheses rank by log-probability / tokens^this; the model's own by default.",
+    )
+    beam_threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="A hypothesis is given up that is so many nats less probable than the best, or than the last one "
+        "that is asked for; the model's own by default.",
+    )
+    alternatives: int = Field(
+        default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
+    )
+    max_target_tokens: int | None = Field(
+        default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
+    )
+    split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
+    format: Literal["text", "html"] = Field(
+        default="text", description="html: tags stay, and inline ones go where the aligned words went."
+    )
+    alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
+
+
+class ClassifyRequest(_AttendingRequest):
+    evidence: bool = Field(default=False, description="Return what each token contributed to each label's logit.")
+
+
+class EmbedRequest(_Request):
+    source: str | None = Field(
+        default=None, min_length=1, description="Language code, which chooses among translators.", examples=["en"]
+    )
+    pooling: Literal["mean", "none"] = Field(
+        default="mean", description="mean: one embedding for each text, over all its tokens. none: one for each token."
+    )
+    normalize: bool = Field(default=True, description="Scale each to length 1, so that a product is a cosine.")
+    encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")

@@ -1,0 +1,42 @@
+"""Where a request's time went, as the Server-Timing header tells it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from service.contract import Answer
+
+
+@dataclass
+class Timing:
+    """Seconds; zero where the request never came to that part."""
+
+    queue_s: float = 0.0
+    tokenize_s: float = 0.0
+    encode_s: float = 0.0
+    decode_s: float = 0.0
+    attention_s: float = 0.0
+
+    @contextmanager
+    def tokenizing(self) -> Iterator[None]:
+        """Counts the time inside to tokenization, text to ids or back."""
+        began = perf_counter()
+        yield
+        self.tokenize_s += perf_counter() - began
+
+    def ran(self, answer: Answer[Any]) -> None:
+        """Take over what an engine measured."""
+        self.queue_s, self.encode_s, self.decode_s = answer.queue_s, answer.encode_s, answer.decode_s
+
+    def attended(self, answer: Answer[Any]) -> None:
+        """Count what an attention engine measured, its queue included."""
+        self.attention_s += answer.queue_s + answer.encode_s
+
+    def header(self) -> str:
+        """https://www.w3.org/TR/server-timing/, milliseconds."""
+        parts = {"queue": self.queue_s, "tokenize": self.tokenize_s, "encode": self.encode_s, "decode": self.decode_s}
+        if self.attention_s:
+            parts["attention"] = self.attention_s
+        return ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in parts.items())

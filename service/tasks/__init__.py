@@ -1,0 +1,1 @@
+"""What the models do for their users: texts in, answers out."""

@@ -1,0 +1,152 @@
+"""Hard attention over the cross-attention: which source token, and which source word, a target was made of.
+
+Legend: T target tokens, S source tokens, W words.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Regex, pre_tokenizers
+
+from service.artifact import AlignmentChoice
+from service.schemas.answers import Alignment, Links, ShownToken
+from service.text.spans import Span
+from service.text.tokens import Token
+
+Weights = NDArray[np.float32]
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
+_LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
+_WORDS = pre_tokenizers.Split(
+    Regex(
+        r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana one by one: no spaces are written
+        rf"|{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!{_LETTER})|(?={_LETTER})))?"  # noqa: RUF001
+        r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
+    ),
+    behavior="isolated",
+)
+
+
+@dataclass(frozen=True)
+class AlignedSentence:
+    """Tokens of a sentence and of its translation, with spans in the whole texts, and what aligns them."""
+
+    source: list[Token]
+    target: list[Token]
+    weights: Weights
+    """(T, S), each row sums to 1."""
+
+
+def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
+    """(T, S): of a sentence's cross-attention (layers, heads, T, S), what its model's manifest chooses."""
+    weights: Weights = cross[choice.layer, list(choice.heads)].mean(axis=0)
+    return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
+
+
+def words(text: str) -> list[Token]:
+    """Words, numbers and runs of punctuation of a text, without what is between them."""
+    pieces = _WORDS.pre_tokenize_str(text)
+    return [Token(piece, start, end) for piece, (start, end) in pieces if not piece.isspace()]
+
+
+@dataclass(frozen=True)
+class View:
+    """A text as the model has it, and as the user does, where the two differ by what the model is not shown."""
+
+    text: str
+    shown: str
+    to_shown: Callable[[Span], Span]
+    """Where a span of the one is in the other."""
+
+    def token(self, token: Token) -> ShownToken:
+        """A token of the model."""
+        span = self.to_shown(Span(token.start, token.end))
+        return ShownToken.model_construct(token=token.token, span=span.pair)
+
+    def word(self, word: Token) -> ShownToken:
+        """A word, as the user has it."""
+        span = self.to_shown(Span(word.start, word.end))
+        return ShownToken.model_construct(token=span.of(self.shown), span=span.pair)
+
+
+def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
+    """Token and word links of a text that was translated sentence by sentence."""
+    of_tokens, of_words = _LinksOfText(), _LinksOfText()
+    for sentence in sentences:
+        of_tokens.add(sentence.source, sentence.target, _token_links(sentence))
+        source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
+        of_words.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
+    token_links = of_tokens.links(source.token, target.token)
+    return Alignment.model_construct(**dict(token_links), words=of_words.links(source.word, target.word))
+
+
+class _LinksOfText:
+    """Links of one sentence after the other, counted on."""
+
+    def __init__(self) -> None:
+        self._source: list[Token] = []
+        self._target: list[Token] = []
+        self._links: list[tuple[int, int]] = []
+
+    def add(self, source: list[Token], target: list[Token], links: Iterable[tuple[int, int]]) -> None:
+        self._links += [(len(self._source) + s, len(self._target) + t) for s, t in links]
+        self._source += source
+        self._target += target
+
+    def links(self, source: Callable[[Token], ShownToken], target: Callable[[Token], ShownToken]) -> Links:
+        sources, targets = [*map(source, self._source)], [*map(target, self._target)]
+        pairs = " ".join(f"{s}-{t}" for s, t in self._links)
+        spans = [(sources[s].span, targets[t].span) for s, t in self._links]
+        return Links(source=sources, target=targets, pairs=pairs, spans=spans)
+
+
+def words_of(tokens: list[Token], text: str) -> list[Token]:
+    """The words of a sentence with these tokens, which is a part of a text.
+
+    Letters that are words where no space tells words are one word with those that they share a token with.
+    """
+    start, end = tokens[0].start, tokens[-1].end
+    inside = {position for token in tokens for position in range(token.start + 1, token.end)}
+    whole: list[Token] = []
+    for word in (word.moved(start) for word in words(text[start:end])):
+        if whole and word.start == whole[-1].end and word.start in inside:
+            first = whole.pop()
+            word = Token(first.token + word.token, first.start, word.end)
+        whole.append(word)
+    return whole
+
+
+def word_weights(sentence: AlignedSentence, source_words: list[Token], target_words: list[Token]) -> Weights:
+    """(W target, W source): how much of each target word is attention to each source word; a row sums to 1 at most.
+
+    A source word has what its tokens have together; a target word is the mean of its tokens.
+    """
+    in_source, in_target = _membership(sentence.source, source_words), _membership(sentence.target, target_words)
+    counts = np.maximum(in_target.sum(axis=0), np.float32(1))
+    weights: Weights = in_target.T @ sentence.weights @ in_source / counts[:, None]
+    return weights
+
+
+def _word_links(weights: Weights) -> list[tuple[int, int]]:
+    """Source and target of each link; a word is made of nothing where it attends most to the end of the source."""
+    return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
+
+
+def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
+    """(tokens, words), 1 where a token is in a word: white space and the end of sequence are in none."""
+    starts = [word.start for word in of_text]
+    members = np.zeros((len(tokens), len(of_text)), np.float32)
+    for t, token in enumerate(tokens):
+        word = int(np.searchsorted(starts, token.start, side="right")) - 1
+        if word >= 0 and token.start < token.end and token.start < of_text[word].end:
+            members[t, word] = 1
+    return members
+
+
+def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
+    """Source and target of each link; what attends most to the end of the source is made of nothing."""
+    best = sentence.weights.argmax(axis=1).tolist()
+    end = len(sentence.source) - 1
+    return [(s, t) for t, s in enumerate(best) if s != end and sentence.target[t].start < sentence.target[t].end]

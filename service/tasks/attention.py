@@ -1,0 +1,167 @@
+"""What was attended to: one more forward pass over a finished answer, asked for by those who want to see it.
+
+Decoding keeps no matrices. A pass of its own through the same weights, source and target at once, gives them all; it
+has its own queue, so that decoding never waits for it.
+"""
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import AlignmentChoice, Manifest
+from service.contract import Attending, Kind, Kinds, Matrices
+from service.engine.scheduler import Sequence
+from service.errors import NotAcceptable
+from service.schemas.answers import AttentionMatrix
+from service.schemas.numbers import encoded
+from service.schemas.requests import AttentionSelection
+from service.tasks.alignment import aligning
+from service.text.tokens import Token
+
+ROWS: dict[Kind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
+COLUMNS: dict[Kind, Literal["source", "prefix"]] = {"encoder": "source", "decoder": "prefix", "cross": "source"}
+
+
+@dataclass
+class Seen:
+    """What is asked of one pass, and what came of it. No more than that is kept."""
+
+    read_ids: list[int]
+    """What the decoder reads, from <s> on; empty for a classifier."""
+    selection: "Selection | None" = None
+    alignment: AlignmentChoice | None = None
+    matrices: Matrices = field(default_factory=dict)
+    """By kind: (selected layers, selected heads or their mean, rows, columns)."""
+    weights: NDArray[np.float32] | None = None
+    """(T, S), what the manifest's choice aligns by."""
+
+    @property
+    def kinds(self) -> Kinds:
+        selected: Kinds = frozenset(self.selection.kinds if self.selection else ())
+        return selected | {"cross"} if self.alignment else selected
+
+    def keep(self, found: Matrices) -> None:
+        """Of all matrices that a pass has made."""
+        if self.selection is not None:
+            self.matrices = {kind: self.selection.of_kind(kind, found[kind]) for kind in self.selection.kinds}
+        if self.alignment is not None:
+            self.weights = aligning(found["cross"], self.alignment)
+
+
+class AttentionPass:
+    """What an attention engine runs."""
+
+    def __init__(self, runner: Attending, manifest: Manifest) -> None:
+        self._runner = runner
+        tokens = manifest.special_tokens
+        self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
+
+    def warm_up(self) -> None:
+        kinds: Kinds = frozenset({"encoder"})
+        self._runner.attend(*self._probe, kinds)
+
+    def read(self, sequences: list[Sequence[Seen]]) -> None:
+        sources = [sequence.source_ids for sequence in sequences]
+        targets = [sequence.output.read_ids for sequence in sequences]
+        kinds: Kinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
+        for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
+            sequence.output.keep(found)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which matrices a request wants, checked against its model."""
+
+    kinds: tuple[Kind, ...]
+    layers: dict[Kind, list[int]]
+    heads: list[int] | Literal["mean"]
+    encoding: Literal["json", "base64"]
+
+    @classmethod
+    def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
+        """Raises NotAcceptable: the model has no such kind, layer or head."""
+        dimensions = manifest.dimensions
+        depth: dict[Kind, int] = {"encoder": dimensions.n_encoder_layers}
+        if manifest.task == "translation":
+            depth |= {"cross": dimensions.n_decoder_layers, "decoder": dimensions.n_decoder_layers}
+        kinds = asked.kinds or sorted(depth)
+        for kind in kinds:
+            if kind not in depth:
+                raise NotAcceptable(f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}")
+        layers = {kind: _chosen("layer", asked.layers, depth[kind], f"{kind} attention") for kind in kinds}
+        heads = asked.heads
+        if heads != "mean":
+            heads = _chosen("head", heads, dimensions.n_heads, "its attention")
+        return cls(tuple(dict.fromkeys(kinds)), layers, heads, asked.encoding)
+
+    def n_weights(self, n_source: int, n_target: int) -> int:
+        """How many numbers the matrices of one sentence have."""
+        sizes = {"source": n_source, "target": n_target, "prefix": n_target}
+        n_heads = 1 if self.heads == "mean" else len(self.heads)
+        return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
+
+    def of_kind(self, kind: Kind, found: NDArray[np.float32]) -> NDArray[np.float32]:
+        """A copy of what is selected of all (layers, heads, rows, columns)."""
+        chosen = found[self.layers[kind]]
+        return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]
+
+    def of_sentence(self, matrices: Matrices, first_source: int, first_target: int) -> list[AttentionMatrix]:
+        """The selected matrices of one sentence.
+
+        Args:
+            first_source, first_target: where its tokens begin among those of the text.
+        """
+        first = {"source": first_source, "target": first_target, "prefix": first_target}
+        selected = []
+        heads: list[int | Literal["mean"]] = ["mean"] if self.heads == "mean" else [*self.heads]
+        for kind in self.kinds:
+            for (i, layer), (j, head) in product(enumerate(self.layers[kind]), enumerate(heads)):
+                weights = matrices[kind][i, j]
+                selected.append(
+                    AttentionMatrix.model_construct(  # thousands of our own numbers need no check
+                        kind=kind,
+                        layer=layer,
+                        head=head,
+                        rows=ROWS[kind],
+                        columns=COLUMNS[kind],
+                        first_row=first[ROWS[kind]],
+                        first_column=first[COLUMNS[kind]],
+                        shape=weights.shape,
+                        weights=encoded(weights, self.encoding),
+                    )
+                )
+        return selected
+
+
+def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
+    if asked == "all":
+        return list(range(count))
+    if asked == "last":
+        return [count - 1]
+    for number in asked:
+        if number >= count:
+            raise NotAcceptable(f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on")
+    return list(dict.fromkeys(asked))
+
+
+def refuse_beyond(limit: int, n_weights: int) -> None:
+    """Raises NotAcceptable: these are more numbers than one answer may have."""
+    if n_weights > limit:
+        raise NotAcceptable(
+            f"attention: the matrices asked for have {n_weights:,} numbers, the limit is {limit:,}; select fewer by "
+            'kinds, layers and heads ("heads": "mean"), or send shorter texts'
+        )
+
+
+def refuse_beyond_shown(limit: int, n_tokens: int, wish: str) -> None:
+    """Raises NotAcceptable: of so many tokens no answer tells one by one."""
+    if n_tokens > limit:
+        raise NotAcceptable(f"{wish}: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter texts")
+
+
+def prefix_of(target: list[Token]) -> list[Token]:
+    """What the decoder had read when it wrote each of a sentence's target tokens."""
+    return [Token("<s>", target[0].start, target[0].start), *target[:-1]]

@@ -1,0 +1,151 @@
+"""Texts to labels: windows out, through the engine, and their logits pooled."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from service.artifact import Manifest
+from service.engine.pool import Pool
+from service.engine.scheduler import Sequence
+from service.errors import NotAcceptable
+from service.schemas.answers import ClassifierAttention, Evidence, Prediction, ShownToken, TokenEvidence
+from service.schemas.requests import ClassifyRequest
+from service.schemas.timing import Timing
+from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
+from service.tasks.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
+from service.text.respelling import respelled
+from service.text.spans import Edits
+from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A part of a text that is read at once."""
+
+    reading: Sequence[Reading]
+    seen: Sequence[Seen] | None
+
+
+@dataclass(frozen=True)
+class _Text:
+    edits: Edits
+    """From the text as it was sent to what is read of it."""
+    windows: list[_Window]
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """One classification model, as requests see it.
+
+    Args:
+        max_attention_weights: most numbers in the attention matrices of one answer.
+        max_shown_tokens: most tokens that one answer has evidence for.
+    """
+
+    manifest: Manifest
+    provider: Literal["cpu", "cuda"]
+    tokenizer: Tokenizer
+    pool: Pool[Reading]
+    attention_pool: Pool[Seen]
+    max_attention_weights: int
+    max_shown_tokens: int
+
+    async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
+        """One prediction per text, in order.
+
+        Raises:
+            NotAcceptable: a text is white space only, or the attention asked for does not exist or is too much.
+            RequestError: what the engines raise.
+        """
+        deadline = self.pool.clock() + timeout_s
+        refuse_white_space(request.text, "classify")
+        selection = Selection.of(request.attention, self.manifest) if request.attention else None
+        n_characters = sum(map(len, request.text))
+        with timing.tokenizing():
+            texts = await beside_each(
+                request.text, lambda text: self._text(text, request, selection), n_characters, timeout_s
+            )
+        windows = [window for text in texts for window in text.windows]
+        self._refuse_too_many(windows, request, selection)
+        timing.ran(await self.pool.run([window.reading for window in windows], deadline))
+        if selection is not None:
+            timing.attended(await self.attention_pool.run([w.seen for w in windows if w.seen], deadline))
+        with timing.tokenizing():
+            return await beside_each(
+                texts,
+                lambda text: self._prediction(text, request.evidence, selection),
+                n_characters,
+                deadline - self.pool.clock(),
+            )
+
+    def _text(self, text: str, request: ClassifyRequest, selection: Selection | None) -> _Text:
+        read, edits = respelled(text)
+        [token_ids] = self.tokenizer.encode([read])
+        if not token_ids:
+            raise NotAcceptable("a text has no tokens, there is nothing to classify")
+        return _Text(
+            edits,
+            [
+                _Window(
+                    Sequence(ids, Reading(request.evidence)),
+                    Sequence(ids, Seen([], selection)) if selection is not None else None,
+                )
+                for ids in windows(token_ids, self.manifest.limits.max_source_tokens)
+            ],
+        )
+
+    def _refuse_too_many(self, windows: list[_Window], request: ClassifyRequest, selection: Selection | None) -> None:
+        lengths = [len(window.reading.source_ids) for window in windows]
+        if request.evidence:
+            refuse_beyond_shown(self.max_shown_tokens, sum(lengths), "evidence")
+        if selection is not None:
+            refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 0) for length in lengths))
+
+    def _prediction(self, text: _Text, evidence: bool, selection: Selection | None) -> Prediction:
+        readings = [window.reading.output for window in text.windows]
+        lengths = [len(window.reading.source_ids) for window in text.windows]
+        pooling = self.manifest.pooling
+        assert pooling is not None, "a classifier's manifest has one"
+        logits = pooled(readings, lengths, pooling)
+        ranked = sorted(
+            zip(self.manifest.labels, probabilities(logits).tolist(), strict=True), key=lambda pair: -pair[1]
+        )
+        label, score = ranked[0]
+        prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
+        if evidence or selection is not None:
+            tokens = self.tokenizer.located([i for window in text.windows for i in window.reading.source_ids])
+            shown = [ShownToken.of(token.before(text.edits)) for token in tokens]
+            prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
+            prediction.attention = _attention(shown, text.windows, selection) if selection is not None else None
+        return prediction
+
+    def _evidence(
+        self, tokens: list[ShownToken], readings: list[Reading], lengths: list[int], pooling: Pooling
+    ) -> Evidence:
+        labels, bias = self.manifest.labels, np.array(self.manifest.bias)
+        parts, winners = contributions(readings, bias, pooling)
+        logits = pooled(readings, lengths, pooling)
+
+        def by_label(values: list[float]) -> dict[str, float]:
+            return dict(zip(labels, values, strict=True))
+
+        return Evidence(
+            pooling=pooling,
+            logits=by_label(logits.tolist()),
+            bias=by_label(bias.tolist()),
+            winners=dict(zip(labels, winners.tolist(), strict=True)) if winners is not None else None,
+            tokens=[
+                TokenEvidence.model_construct(token=token.token, span=token.span, contributions=by_label(part))
+                for token, part in zip(tokens, parts.tolist(), strict=True)
+            ],
+        )
+
+
+def _attention(tokens: list[ShownToken], windows: list[_Window], selection: Selection) -> ClassifierAttention:
+    matrices, first = [], 0
+    for window in windows:
+        assert window.seen is not None
+        matrices += selection.of_sentence(window.seen.output.matrices, first, 0)
+        first += len(window.seen.source_ids)
+    return ClassifierAttention.model_construct(source=tokens, matrices=matrices)

@@ -1,0 +1,166 @@
+"""Texts to vectors: what the encoder makes of each token, or the mean of it over a text.
+
+An engine of its own runs the encoder alone, so that neither a translation nor a label waits for it. A translator reads
+sentences, as it was trained to; a classifier reads texts, in windows where they are longer than that. The mean is over
+all tokens of a text, however many windows it took.
+
+Legend: S tokens of a window, E width of the encoder.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Manifest
+from service.contract import Embedding
+from service.engine.pool import Pool
+from service.engine.scheduler import Sequence
+from service.errors import NotAcceptable
+from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings
+from service.schemas.numbers import encoded
+from service.schemas.requests import EmbedRequest
+from service.schemas.timing import Timing
+from service.tasks.pooling import refuse_not_finite, windows
+from service.text.respelling import respelled
+from service.text.sentences import sentence_spans
+from service.text.spans import Edits, Span
+from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
+
+Vectors = NDArray[np.float64]
+
+
+@dataclass
+class Embedded:
+    """What is asked of one window, and what came of it: the sum of its tokens' vectors (E), or each of them (S, E)."""
+
+    wants_tokens: bool
+    vectors: Vectors = field(default_factory=lambda: np.zeros(0))
+
+
+class EmbeddingPass:
+    """What an embedding engine runs."""
+
+    def __init__(self, runner: Embedding, unk: int) -> None:
+        self._runner = runner
+        self._unk = unk
+
+    def warm_up(self) -> None:
+        self._runner.embed([[self._unk]])
+
+    def read(self, sequences: list[Sequence[Embedded]]) -> None:
+        found = self._runner.embed([sequence.source_ids for sequence in sequences])
+        for sequence, states in zip(sequences, found, strict=True):
+            refuse_not_finite(states)
+            vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
+            sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
+
+    start: int
+    """Where it begins in the text as it is read."""
+    edits: Edits
+    """From the user's text to that one."""
+    windows: list[Sequence[Embedded]]
+
+    @property
+    def token_ids(self) -> list[int]:
+        return [token_id for window in self.windows for token_id in window.source_ids]
+
+
+@dataclass(frozen=True, eq=False)
+class Embedder:
+    """The encoder of one model, as requests see it.
+
+    Args:
+        width: E.
+        max_numbers: most numbers in the embeddings of one answer.
+    """
+
+    manifest: Manifest
+    provider: Literal["cpu", "cuda"]
+    tokenizer: Tokenizer
+    pool: Pool[Embedded]
+    width: int
+    max_numbers: int
+
+    @property
+    def languages(self) -> frozenset[str]:
+        """Those that a translator reads; a classifier knows none by name."""
+        return frozenset(direction.source for direction in self.manifest.directions)
+
+    async def embed(
+        self, request: EmbedRequest, timeout_s: float, timing: Timing
+    ) -> tuple[list[TextEmbedding | TokenEmbeddings], int]:
+        """One embedding, or one for each token, per text, in order; and how many tokens were read.
+
+        Raises:
+            NotAcceptable: a text is white space only, or the answer would have too many numbers.
+            RequestError: what the engine raises.
+        """
+        deadline = self.pool.clock() + timeout_s
+        refuse_white_space(request.text, "embed")
+        n_characters = sum(map(len, request.text))
+        with timing.tokenizing():
+            texts = await beside_each(
+                request.text, lambda text: self._stretches(text, request), n_characters, timeout_s
+            )
+        n_tokens = sum(len(stretch.token_ids) for text in texts for stretch in text)
+        if request.pooling == "none":
+            self._refuse_too_many(n_tokens, 'send shorter texts, or ask for "pooling": "mean"')
+        else:
+            self._refuse_too_many(len(texts), "send fewer texts")
+        sequences = [window for text in texts for stretch in text for window in stretch.windows]
+        timing.ran(await self.pool.run(sequences, deadline))
+        with timing.tokenizing():
+            remaining_s = deadline - self.pool.clock()
+            shaped = await beside_each(texts, lambda text: self._shaped(text, request), n_characters, remaining_s)
+            return shaped, n_tokens
+
+    def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
+        limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
+        read, edits = respelled(text)
+        if self.manifest.task == "translation":
+            spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
+            spans = spans or [Span(0, len(read))]  # of marks alone
+            nothing = [self.manifest.special_tokens.eos]
+            pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
+        else:
+            pieces = [(Span(0, len(read)), ids) for ids in self.tokenizer.encode([read]) if ids]
+        if not pieces:
+            raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
+        return [
+            _Stretch(span.start, edits, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
+            for span, token_ids in pieces
+        ]
+
+    def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
+        numbers = n_vectors * self.width
+        if numbers > self.max_numbers:
+            raise NotAcceptable(
+                f"{n_vectors:,} embeddings of {self.width} dimensions have {numbers:,} numbers, "
+                f"the limit is {self.max_numbers:,}; {way_out}"
+            )
+
+    def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
+        found = [window.output.vectors for stretch in text for window in stretch.windows]
+        if request.pooling == "none":
+            located = [(stretch, token) for stretch in text for token in self.tokenizer.located(stretch.token_ids)]
+            return TokenEmbeddings.model_construct(
+                tokens=[ShownToken.of(token.moved(stretch.start).before(stretch.edits)) for stretch, token in located],
+                embeddings=_numbers(np.concatenate(found), request),
+            )
+        mean = np.sum(found, axis=0) / sum(len(stretch.token_ids) for stretch in text)
+        return TextEmbedding.model_construct(embedding=_numbers(mean, request))
+
+
+def _numbers(vectors: Vectors, request: EmbedRequest) -> Any:
+    """Vectors (..., E), each at length 1 if that is asked for; one that is 0 stays so."""
+    if request.normalize:
+        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        vectors = vectors / np.where(lengths > 0, lengths, 1)
+    return encoded(vectors.astype(np.float32), request.encoding)

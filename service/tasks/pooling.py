@@ -1,0 +1,95 @@
+"""Classification in one pass: windows in, logits out.
+
+What the graph pools itself is not asked for: the last bits of its sums depend on the padding, and so on neighbours.
+
+A text longer than the model's window is read in windows that do not overlap. Their logits are combined as the model
+pools its tokens: the mean weighted by token counts for mean pooling, the largest for max pooling. Both are exactly the
+pooling over all the per-token logits of the text.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import BatchClassifier
+from service.engine.scheduler import Sequence
+
+Pooling = Literal["mean", "max"]
+
+
+@dataclass
+class Reading:
+    """What a classifier made of one window: a logit per label (C), and each token's own (S, C) if they are wanted."""
+
+    wants_tokens: bool = False
+    logits: NDArray[np.float64] | None = None
+    token_logits: NDArray[np.float32] | None = None
+
+
+def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
+    """Raises FloatingPointError: a model's weights, or what they have been rounded to, make no number of its input."""
+    if not np.isfinite(numbers).all():
+        raise FloatingPointError("the model's output is not finite")
+
+
+class ClassificationPass:
+    """What a classification engine runs."""
+
+    def __init__(self, classifier: BatchClassifier, pooling: Pooling, unk: int) -> None:
+        self._classifier = classifier
+        self._pooling = pooling
+        self._unk = unk
+
+    def warm_up(self) -> None:
+        self._classifier.classify([[self._unk]])
+
+    def read(self, sequences: list[Sequence[Reading]]) -> None:
+        found = self._classifier.classify([sequence.source_ids for sequence in sequences])
+        for sequence, token_logits in zip(sequences, found, strict=True):
+            refuse_not_finite(token_logits)
+            exact = token_logits.astype(np.float64)
+            sequence.output.logits = exact.mean(axis=0) if self._pooling == "mean" else exact.max(axis=0)
+            if sequence.output.wants_tokens:
+                sequence.output.token_logits = token_logits.copy()
+
+
+def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:
+    """Cut into the fewest windows of at most `max_tokens`, of nearly equal length."""
+    count = -(-len(token_ids) // max_tokens)
+    bounds = [len(token_ids) * i // count for i in range(count + 1)]
+    return [token_ids[start:end] for start, end in pairwise(bounds)]
+
+
+def pooled(readings: list[Reading], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
+    """Logits (C) of a text, from the readings of its windows and their token counts."""
+    logits = np.stack([reading.logits for reading in readings if reading.logits is not None])
+    return np.average(logits, axis=0, weights=lengths) if pooling == "mean" else logits.max(axis=0)
+
+
+def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each label (C): softmax."""
+    exponentials = np.exp(logits - logits.max())
+    shares: NDArray[np.float64] = exponentials / exponentials.sum()
+    return shares
+
+
+def contributions(
+    readings: list[Reading], bias: NDArray[np.float64], pooling: Pooling
+) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
+    """What each of a text's S tokens adds to its logits: with the bias (C) the columns of (S, C) sum up to them.
+
+    With mean pooling a token adds its share of the mean. With max pooling the token with the largest logit adds all and
+    the others nothing; the places of these winners (C) are the second result.
+    """
+    token_logits = np.concatenate([r.token_logits for r in readings if r.token_logits is not None]).astype(np.float64)
+    own = token_logits - bias
+    if pooling == "mean":
+        return own / len(own), None
+    winners = token_logits.argmax(axis=0)
+    parts = np.zeros_like(own)
+    labels = np.arange(len(winners))
+    parts[winners, labels] = own[winners, labels]
+    return parts, winners

@@ -1,0 +1,94 @@
+"""Aligned words: how much each word of a translation attends to each word of its source, and what is around words.
+
+Legend: T words of a sentence's translation, S words of the sentence.
+"""
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.text.spans import Span, overlapping
+
+Mass = NDArray[np.floating]
+Trim = Callable[[Span], Span | None]
+
+NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
+"""Of Unicode's punctuation: what may be part of a word."""
+
+
+@dataclass(frozen=True)
+class AlignedWords:
+    """Words of a sentence and of its translation, in order, as spans of the whole texts."""
+
+    source: Sequence[Span]
+    target: Sequence[Span]
+    mass: Mass
+    """(T, S): how much each word of the translation attends to each word of the sentence; a row sums to 1 at most."""
+
+    def on(self, span: Span) -> Mass:
+        """(T,): how much each word of the translation attends to a part of the source; a word half in it by half."""
+        first, last = overlapping(self.source, span)
+        words = self.source[first:last]
+        if len(words) == len(self.source) and all(span.start <= w.start and w.end <= span.end for w in words):
+            return self._on_all
+        shares = [(min(w.end, span.end) - max(w.start, span.start)) / max(1, w.end - w.start) for w in words]
+        return self.mass[:, first:last] @ np.array(shares, self.mass.dtype)
+
+    @cached_property
+    def _on_all(self) -> Mass:
+        on_all: Mass = self.mass.sum(axis=1)
+        return on_all
+
+    def trimmed(self, source: Trim, target: Trim) -> "AlignedWords":
+        """With words made shorter, and without those of which nothing is left."""
+        columns = {i: shorter for i, word in enumerate(self.source) if (shorter := source(word)) is not None}
+        rows = {i: shorter for i, word in enumerate(self.target) if (shorter := target(word)) is not None}
+        return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
+
+
+def core(text: str, word: Span) -> Span | None:
+    """A word without the white space and the punctuation around it; None if there is nothing else."""
+    start, end = word.start, word.end
+    while start < end and _is_punctuation(text[start]):
+        start += 1
+    while start < end and _is_punctuation(text[end - 1]):
+        end -= 1
+    return Span(start, end) if any(character not in NOT_PUNCTUATION for character in text[start:end]) else None
+
+
+def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
+    """How many characters away from a run so many marks reach, without those that belong to the other side."""
+    end, previous = 0, ""
+    for i, character in enumerate(gap):
+        if character.isspace():
+            previous = character
+            continue
+        other_side = character.isalnum() or stops(character) or (character in "\"'" and previous.isspace())
+        marks -= character != previous
+        if other_side or marks < 0:
+            break
+        end, previous = i + 1, character
+    return end
+
+
+def marks_in(text: str) -> int:
+    """How many marks of punctuation, where "..." is one."""
+    return sum(1 for character, _ in groupby(text) if not character.isspace())
+
+
+def _is_punctuation(character: str) -> bool:
+    is_mark = unicodedata.category(character).startswith("P") and character not in NOT_PUNCTUATION
+    return is_mark or character.isspace()
+
+
+def opens(character: str) -> bool:
+    return unicodedata.category(character) in ("Ps", "Pi") or character in "¿¡"
+
+
+def closes(character: str) -> bool:
+    return unicodedata.category(character) in ("Pe", "Pf") or character in ".,;:!?…。、！？"

@@ -1,0 +1,352 @@
+"""Placeholders back into a translation: each exactly as often as it was in the text, whatever the model wrote.
+
+A stand-in that came out is replaced by what it stood for. One that came out twice is removed where it is least aligned,
+and for one that did not come out the original takes the place of the word that is its translation, if there is one.
+"""
+
+import re
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from service.text.aligned_words import AlignedWords, Mass, core
+from service.text.placeholders import Placeholder, Protected, found, is_letter, stand_ins_in
+from service.text.scripts import is_unspaced
+from service.text.spans import Edits, Span, edited, overlapping
+
+AsWritten = Callable[[str], str]
+Copies = Sequence[tuple[Span, Span]]
+"""Spans of a source text, in order, that a translation has unchanged, or another notation of, and where it has them."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A translation with the placeholders where their stand-ins were."""
+
+    text: str
+    edits: Edits
+    """From the translation as the model wrote it to this one."""
+    copies: Copies
+    """Spans of the original text that are in this text as they were, or as its language writes them, in the order of
+    the original, and where."""
+    make_words: Callable[[], list[AlignedWords]]
+
+    @property
+    def words(self) -> list[AlignedWords]:
+        """Of the original text and this one; a placeholder is aligned to itself alone. Made when they are asked for,
+        which is for markup alone."""
+        return self.make_words()
+
+
+@dataclass(frozen=True)
+class _Edit:
+    """What a span of the translation is replaced by: a placeholder's original, or nothing."""
+
+    span: Span
+    text: str = ""
+    placeholder: int | None = None
+
+
+def restore(
+    protected: Protected, translated: str, words: Iterable[AlignedWords] = (), as_written: AsWritten = str
+) -> Restored:
+    """Put every placeholder back.
+
+    Args:
+        words: of the protected text and of its translation, one for each sentence, in order.
+        as_written: how the language of the translation writes what a placeholder is.
+    """
+    sentences = [one for one in words if one.source and one.target]
+    if not protected.edits.old:
+        return Restored(translated, Edits((), ()), [], lambda: sentences)
+    return _Restoration(protected, translated, sentences, as_written).restored()
+
+
+def untranslated(protected: Protected, as_written: AsWritten = str) -> Restored:
+    """The original, as a translation of the protected text, with its placeholders as the other language writes them."""
+    spans = [one.span for one in protected.placeholders]
+    text, moves = edited(protected.original, [(span, as_written(span.of(protected.original))) for span in spans])
+    changed = [old for old, new in zip(moves.old, moves.new, strict=True) if old.of(protected.original) != new.of(text)]
+    ends = pairwise([0, *(position for span in changed for position in span.pair), len(protected.original)])
+    pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
+    edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
+    return Restored(text, edits, [(piece, moves.after(piece)) for piece in pieces], list)
+
+
+class _Restoration:
+    def __init__(
+        self, protected: Protected, translated: str, sentences: list[AlignedWords], as_written: AsWritten
+    ) -> None:
+        self._protected, self._translated, self._sentences = protected, translated, sentences
+        originals = [one.span.of(protected.original) for one in protected.placeholders]
+        self._written = [as_written(original) for original in originals]
+        self._places = [one.place for one in protected.placeholders]
+        self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
+        self._matches, surplus = self._matched()
+        strange = [span for span, _ in found(translated)]
+        invented = [span for span in strange if span.of(translated) in originals]
+        self._spare = {*surplus, *invented}
+        """What came out once too often."""
+        self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
+        self._put_at: set[int] = set()
+        """Points where something was put."""
+
+    def restored(self) -> Restored:
+        edits = [
+            self._in_place(self._matches[i], i) if i in self._matches else self._put(i)
+            for i in range(len(self._written))
+        ]
+        edits += [_Edit(self._with_space(span)) for span in self._spare]
+        edits = self._spaced(_apart(sorted(edits, key=lambda edit: edit.span.pair)))
+        text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
+        places = {}
+        for edit, new in zip(edits, moves.new, strict=True):
+            if edit.placeholder is not None:
+                written = self._written[edit.placeholder]
+                start = new.start + edit.text.index(written)
+                places[edit.placeholder] = Span(start, start + len(written))
+        copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
+        return Restored(text, moves, copies, partial(self._words, moves, copies))
+
+    def _sentence(self, placeholder: Placeholder) -> int | None:
+        """The one that has the stand-in among its words."""
+        n = bisect_right(self._sentences, placeholder.place.start, key=lambda sentence: sentence.source[-1].end)
+        if n == len(self._sentences):
+            return None
+        first, last = overlapping(self._sentences[n].source, placeholder.place)
+        return n if first < last else None
+
+    def _matched(self) -> tuple[dict[int, Span], list[Span]]:
+        """For each placeholder the stand-in that came out for it, and the stand-ins that came out for none."""
+        came_out: dict[tuple[int | None, str], list[Span]] = defaultdict(list)
+        for span, stand_in in stand_ins_in(self._translated, self._protected):
+            n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
+            inside = n < len(self._sentences) and self._sentences[n].target[0].start < span.end
+            came_out[n if inside else None, stand_in].append(span)
+        matches = {}
+        for i, placeholder in enumerate(self._protected.placeholders):
+            n_source = self._sentence_of[i]
+            if candidates := came_out.get((n_source, placeholder.stand_in)):
+                best = (
+                    max(range(len(candidates)), key=lambda k: self._aligned(i, candidates[k]))
+                    if n_source is not None
+                    else 0
+                )
+                matches[i] = candidates.pop(best)
+        left: dict[str, list[Span]] = defaultdict(list)
+        for (_, stand_in), spans in came_out.items():
+            left[stand_in] += spans
+        for i, placeholder in enumerate(self._protected.placeholders):
+            if i not in matches and left[placeholder.stand_in]:
+                matches[i] = left[placeholder.stand_in].pop(0)
+        return matches, [span for spans in left.values() for span in spans if not self._is_translation(span)]
+
+    def _is_translation(self, span: Span) -> bool:
+        """Whether a stand-in that came out for no placeholder is what the model made of another word of the text:
+        "Tom" of "Thomas"."""
+        n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
+        if n == len(self._sentences):
+            return False
+        sentence = self._sentences[n]
+        first, last = overlapping(sentence.target, span)
+        if first == last:
+            return False
+        word = sentence.source[int(sentence.mass[first:last].sum(axis=0).argmax())]
+        first, last = overlapping(self._places, word)
+        if any(self._protected.placeholders[i].stand_in for i in range(first, last)):
+            return False
+        initial = span.of(self._translated)[0].casefold()
+        parts = re.findall(r"\w+", word.of(self._protected.text).casefold())
+        return initial.isalpha() and any(part.startswith(initial) for part in parts)
+
+    def _aligned(self, i: int, span: Span) -> float:
+        """How much a span of the translation attends to a placeholder."""
+        n = self._sentence_of[i]
+        if n is None:
+            return 0.0
+        first, last = overlapping(self._sentences[n].target, span)
+        return float(self._attention(i)[first:last].max(initial=0.0))
+
+    def _attention(self, i: int) -> Mass:
+        n = self._sentence_of[i]
+        return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
+
+    def _put(self, i: int) -> _Edit:
+        """A placeholder whose stand-in did not come out.
+
+        It takes the place of the word that is the translation of its stand-in, or of what came out once too often; or
+        it goes before the word that is aligned to it at least a little, or to the end.
+        """
+        if not self._protected.placeholders[i].stand_in:
+            return self._symbol(i)
+        attention = self._attention(i)
+        words = self._target_words(i)
+        for row in np.argsort(-attention, kind="stable").tolist():
+            word = words[row]
+            if word is None or attention[row] < LITTLE:
+                continue
+            first, after = overlapping(self._taken, word)
+            spare = next((span for span in self._taken[first:after] if span in self._spare), None)
+            if spare is not None:
+                return self._instead_of(spare, i)
+            if first == after and attention[row] > 0.5:
+                insort(self._taken, word, key=lambda span: span.pair)
+                return _Edit(word, self._written[i], i)
+            if first == after:
+                return self._before(word.start, i)
+        if self._spare:
+            return self._instead_of(min(self._spare, key=lambda span: span.pair), i)
+        last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
+        first, after = overlapping(self._taken, Span(last, last))
+        return self._after(self._taken[first].end if first < after else last, i)
+
+    def _symbol(self, i: int) -> _Edit:
+        """The model was not shown it: inside a sentence it goes behind the translation of the word before it, as close
+        as it was, and outside to where it was."""
+        placeholder, n = self._protected.placeholders[i], self._home(i)
+        around = self._protected.original
+        if n is None:
+            point = self._between(placeholder.place.start)
+            taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, point)
+            return _Edit(Span(point, point), taken_out.lstrip(" ") if is_unspaced(before) else taken_out, i)
+        sentence = self._sentences[n]
+        word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
+        point = sentence.target[int(sentence.mass[:, word].argmax())].end
+        space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
+        before, after = self._around(point, point)
+        touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
+        return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches)
+
+    def _between(self, position: int) -> int:
+        """Where in the translation a position between two sentences is: what is between them is the same in both."""
+        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end) - 1
+        if n < 0:
+            return min(position, len(self._translated))
+        before, is_last = self._sentences[n], n + 1 == len(self._sentences)
+        end = len(self._translated) if is_last else self._sentences[n + 1].target[0].start
+        return min(before.target[-1].end + position - before.source[-1].end, end)
+
+    def _target_words(self, i: int) -> list[Span | None]:
+        n = self._sentence_of[i]
+        return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
+
+    def _in_place(self, stand_in: Span, i: int) -> _Edit:
+        """A number or a name that the model wrote right behind another word gets a space before it."""
+        before, _ = self._around(stand_in.start, stand_in.end)
+        return _Edit(stand_in, " " * is_letter(before) + self._written[i], i)
+
+    def _instead_of(self, spare: Span, i: int) -> _Edit:
+        self._spare.remove(spare)
+        return _Edit(spare, self._written[i], i)
+
+    def _before(self, point: int, i: int) -> _Edit:
+        before, _ = self._around(point, point)
+        touches = before != "" and not before.isspace() and before not in OPENING
+        return self._inserted(point, i, space_before=touches, space_after=True)
+
+    def _after(self, point: int, i: int) -> _Edit:
+        _, after = self._around(point, point)
+        is_first = point == 0 and point not in self._put_at
+        return self._inserted(point, i, space_before=not is_first, space_after=after.isalnum())
+
+    def _inserted(self, point: int, i: int, space_before: bool, space_after: bool) -> _Edit:
+        """With spaces, but for beside Japanese; two placeholders at one point are set apart when all are there."""
+        before, after = self._around(point, point)
+        if is_unspaced(before) or (point in self._put_at and is_unspaced(after)):
+            space_before = False
+        spaces = " " * space_before, " " * (space_after and not is_unspaced(after))
+        self._put_at.add(point)
+        return _Edit(Span(point, point), self._written[i].join(spaces), i)
+
+    def _spaced(self, edits: list[_Edit]) -> list[_Edit]:
+        """With a space between placeholders that would touch because one was put there: "{a}{b}" is read as one."""
+
+        def touch(left: _Edit, right: _Edit) -> bool:
+            is_put = left.span.start == left.span.end or right.span.start == right.span.end
+            is_between = left.span.end != right.span.start or left.text.endswith(" ") or right.text.startswith(" ")
+            return is_put and not is_between and self._is_shown(left) and self._is_shown(right)
+
+        followers = (
+            replace(edit, text=f" {edit.text}") if touch(last, edit) else edit for last, edit in pairwise(edits)
+        )
+        return [*edits[:1], *followers]
+
+    def _is_shown(self, edit: _Edit) -> bool:
+        """Whether it is of a placeholder that the model was shown a stand-in for."""
+        return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
+
+    def _around(self, start: int, end: int) -> tuple[str, str]:
+        return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]
+
+    def _with_space(self, span: Span) -> Span:
+        """What is removed, and one of the spaces around it."""
+        before, after = self._around(span.start, span.end)
+        if before == " " and not after.isalnum():
+            return Span(span.start - 1, span.end)
+        return Span(span.start, span.end + 1) if after == " " and before in ("", " ") else span
+
+    def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
+        """With each placeholder as a word, which is aligned to itself alone."""
+        homes = [self._home(i) for i in range(len(copies))]
+        copied = sorted((place for _, place in copies), key=lambda place: place.pair)
+        words = []
+        for n, sentence in enumerate(self._sentences):
+            own = [i for i, home in enumerate(homes) if home == n]
+            symbols = [i for i in own if not self._protected.placeholders[i].stand_in]
+            source = [self._source_word(word) for word in sentence.source] + [copies[i][0] for i in symbols]
+            rows = []
+            for word, row in zip(sentence.target, sentence.mass, strict=True):
+                place = moves.after(word)
+                first, last = overlapping(copied, place)
+                if first == last and place.start < place.end:
+                    rows.append((place, np.pad(row, (0, len(symbols)))))
+            for i in own:
+                first, last = overlapping(sentence.source, self._protected.placeholders[i].place)
+                if i in symbols:
+                    first = len(sentence.source) + symbols.index(i)
+                    last = first + 1
+                row = np.zeros(len(source), sentence.mass.dtype)
+                row[first:last] = 1 / (last - first)
+                rows.append((copies[i][1], row))
+            rows.sort(key=lambda item: item[0].pair)
+            order = sorted(range(len(source)), key=lambda column: source[column].pair)
+            mass = np.array([row for _, row in rows]).reshape(len(rows), len(source))[:, order]
+            words.append(AlignedWords([source[column] for column in order], [place for place, _ in rows], mass))
+        alone = [copy for copy, home in zip(copies, homes, strict=True) if home is None]
+        return words + [AlignedWords([span], [place], np.ones((1, 1))) for span, place in alone]
+
+    def _home(self, i: int) -> int | None:
+        """The sentence that a placeholder is in."""
+        placeholder = self._protected.placeholders[i]
+        if placeholder.stand_in:
+            return self._sentence_of[i]
+        position = placeholder.place.start
+        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
+        return n if n < len(self._sentences) and self._sentences[n].source[0].start < position else None
+
+    def _source_word(self, word: Span) -> Span:
+        """A word of the protected text in the original; all of a placeholder, if its stand-in is in the word."""
+        first, last = overlapping(self._places, word)
+        return self._protected.placeholders[first].span if first < last else self._protected.edits.before(word)
+
+
+OPENING = "([{«“¿¡"
+
+LITTLE = 0.2
+"""Attention that says nothing of where a word belongs."""
+
+
+def _apart(edits: list[_Edit]) -> list[_Edit]:
+    """Without overlaps: two that are removed may share the space between them."""
+    apart: list[_Edit] = []
+    end = 0
+    for edit in edits:
+        start = max(edit.span.start, end)
+        end = max(edit.span.end, start)
+        apart.append(replace(edit, span=Span(start, end)))
+    return apart

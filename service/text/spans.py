@@ -1,0 +1,65 @@
+"""Spans of a text, and where they are when some of its parts are replaced."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """text[start:end]."""
+
+    start: int
+    end: int
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return self.start, self.end
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+def overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
+    """The first, and the one after the last, of spans in order that have characters in another span."""
+    first = bisect_right(spans, span.start, key=lambda other: other.end)
+    return first, max(first, bisect_left(spans, span.end, key=lambda other: other.start))
+
+
+@dataclass(frozen=True)
+class Edits:
+    """Which spans of a text were replaced, in order, and where what they were replaced by is in the new text."""
+
+    old: tuple[Span, ...]
+    new: tuple[Span, ...]
+
+    def after(self, span: Span) -> Span:
+        """Where a span of the old text is in the new one; part of what was replaced is all that it was replaced by."""
+        return _moved(span, self.old, self.new)
+
+    def before(self, span: Span) -> Span:
+        """Where a span of the new text was in the old one."""
+        return _moved(span, self.new, self.old)
+
+
+def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:
+    """A text with spans replaced, which are in order and do not overlap."""
+    pieces, old, new, position, length = [], [], [], 0, 0
+    for span, replacement in replacements:
+        length += span.start - position
+        old.append(span)
+        new.append(Span(length, length + len(replacement)))
+        pieces += [text[position : span.start], replacement]
+        position, length = span.end, new[-1].end
+    return "".join([*pieces, text[position:]]), Edits(tuple(old), tuple(new))
+
+
+def _moved(span: Span, here: Sequence[Span], there: Sequence[Span]) -> Span:
+    before = bisect_right(here, span.start, key=lambda edit: edit.end)
+    if before < len(here) and here[before].start <= span.start:
+        start = there[before].start
+    else:
+        start = span.start + (there[before - 1].end - here[before - 1].end if before else 0)
+    last = bisect_left(here, span.end, key=lambda edit: edit.start) - 1
+    end = span.end if last < 0 else there[last].end + max(0, span.end - here[last].end)
+    return Span(start, max(start, end))

@@ -1,0 +1,392 @@
+"""The engine's promises, with a computation that the test drives."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+import pytest
+
+from service.engine.scheduler import Sequence
+from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
+from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, sequences
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    harness = Harness().start()
+    yield harness
+    harness.computation.release()
+    harness.engine.stop(PATIENCE_S)
+
+
+def outcome(future: "Future[Any]") -> Any:
+    return future.result(PATIENCE_S)
+
+
+def test_a_request_is_answered_with_its_outputs_in_order(harness: Harness) -> None:
+    answer = outcome(harness.submit(3, 1, 2))
+    assert [tally.steps for tally in answer.outputs] == [3, 1, 2]
+    assert [len(tally.places) for tally in answer.outputs] == [3, 1, 2]
+
+
+def test_newcomers_enter_while_others_run_and_each_keeps_what_is_in_its_place(harness: Harness) -> None:
+    harness.computation.hold()
+    long = harness.submit(5)
+    harness.computation.await_arrival()  # prefill of the first
+    harness.computation.allow()
+    harness.computation.await_arrival()  # its first step
+    short = harness.submit(2)
+    harness.computation.release()
+    assert outcome(short).outputs[0].neighbours == [1, 1]
+    assert outcome(long).outputs[0].neighbours == [0, 1, 1, 0, 0]
+
+
+def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
+    harness = Harness(slots=1).start()
+    futures = [harness.submit(2) for _ in range(5)]
+    assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harness: Harness) -> None:
+    harness.computation.failing = lambda call, running: call == "step" and len(running) == 3
+    harness.computation.hold()
+    first = harness.submit(2, 2)
+    harness.computation.await_arrival()
+    second = harness.submit(2)  # joins before the next step
+    harness.computation.release()
+    for future in (first, second):
+        with pytest.raises(InferenceFailed, match="a forward pass of fake failed"):
+            outcome(future)
+    assert "failed" in (harness.engine.unready_reason() or "")
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+    assert harness.engine.unready_reason() is None
+
+
+def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
+    harness.computation.failing = lambda call, _: call == "move"
+    harness.computation.hold()
+    futures = [harness.submit(1, 3), harness.submit(3)]
+    harness.computation.release()
+    for future in futures:
+        with pytest.raises(InferenceFailed):
+            outcome(future)
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+
+
+def test_a_step_that_fails_before_anyone_is_admitted_answers_those_that_wait_and_the_next_request_succeeds(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise KeyError("told to fail")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harness.engine.scheduler, "admit", fail)
+        for future in (harness.submit(1), harness.submit(2)):
+            with pytest.raises(InferenceFailed, match="KeyError"):
+                outcome(future)
+        assert harness.engine.unready_reason() == "the last forward pass failed (KeyError)"
+    assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+    assert harness.engine.unready_reason() is None
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+
+
+def test_one_bad_request_fails_alone(harness: Harness) -> None:
+    def is_bad(call: str, batch: list[Sequence[Tally]]) -> bool:
+        return call == "prefill" and any(len(sequence.source_ids) == 13 for sequence in batch)
+
+    harness.computation.failing = is_bad
+    harness.computation.hold()
+    harness.submit(1)
+    harness.computation.await_arrival()  # the three below will be read in one batch
+    good, bad, also_good = harness.submit(2), harness.submit(2, tokens=13), harness.submit(1)
+    harness.computation.release()
+    with pytest.raises(InferenceFailed):
+        outcome(bad)
+    assert [len(outcome(future).outputs[0].places) for future in (good, also_good)] == [2, 1]
+
+
+def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harness) -> None:
+    harness.computation.failing = lambda call, batch: call == "prefill" and any(s.output.steps == 7 for s in batch)
+    request = sequences(1000, 7, 1000)
+    with pytest.raises(InferenceFailed):
+        outcome(harness.engine.submit(request, harness.clock() + 60))
+    outcome(harness.submit(1))
+    assert not harness.engine.scheduler.running
+    assert not harness.engine.scheduler.waiting
+
+
+def lengths_read_together(harness: Harness) -> list[list[int]]:
+    """What each pass from now on reads."""
+    read: list[list[int]] = []
+    prefill = harness.computation.prefill
+
+    def recorded(first_place: int, batch: list[Sequence[Tally]]) -> None:
+        read.append([len(sequence.source_ids) for sequence in batch])
+        prefill(first_place, batch)
+
+    harness.computation.prefill = recorded  # type: ignore[method-assign]
+    return read
+
+
+def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
+    harness = Harness(slots=8, most_padding=4).start()
+    read = lengths_read_together(harness)
+    request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
+    outcome(harness.engine.submit(request, harness.clock() + 60))
+    assert read == [[3, 4], [9, 10]]
+    assert harness.metric("padding_tokens_total") == 2
+    assert harness.metric("tokens_total", side="source") == 26
+    assert {len(sequence.output.places) for sequence in request} == {2}
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
+    harness = Harness(slots=8, most_padding=0).start()
+    read = lengths_read_together(harness)
+    harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
+    request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
+    with pytest.raises(InferenceFailed):
+        outcome(harness.engine.submit(request, harness.clock() + 60))
+    outcome(harness.submit(1, tokens=5))
+    assert read == [[3], [5]]
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
+    """A sequence that is done at once leaves its place between two passes, and that may fail."""
+    harness = Harness(slots=8, most_padding=0).start()
+    harness.computation.hold()
+    running = harness.submit(1000, tokens=3)
+    harness.computation.await_arrival()
+    first, second = harness.submit(0, 1000, tokens=4), harness.submit(1, tokens=9)
+    harness.computation.failing = lambda call, batch: call == "move"
+    harness.computation.release()
+    for future in (running, first, second):
+        with pytest.raises(InferenceFailed):
+            outcome(future)
+    harness.computation.failing = lambda call, batch: False
+    outcome(harness.submit(1))
+    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> None:
+    harness.computation.hold()
+    leaving = harness.submit(1000, 1000)
+    harness.computation.await_arrival()
+    harness.computation.allow()
+    harness.computation.await_arrival()  # inside the first step
+    staying = harness.submit(2)
+    assert leaving.cancel()
+    harness.computation.release()
+    assert outcome(staying).outputs[0].neighbours == [0, 0]
+    with pytest.raises(CancelledError):
+        outcome(leaving)
+
+
+def test_a_client_that_left_while_waiting_is_never_read() -> None:
+    harness = Harness(slots=1).start()
+    harness.computation.hold()
+    running = harness.submit(2)
+    harness.computation.await_arrival()
+    waiting = harness.submit(1000)
+    waiting.cancel()
+    harness.computation.release()
+    outcome(running)
+    outcome(harness.submit(1))
+    assert [call for call, _ in harness.computation.calls].count("prefill") == 2
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: Harness) -> None:
+    harness.computation.hold()
+    late = harness.submit(1000, timeout_s=5)
+    harness.computation.await_arrival()
+    staying = harness.submit(2, timeout_s=500)
+    harness.clock.now += 6
+    harness.computation.release()
+    with pytest.raises(DeadlinePassed, match=r"after 6\.0 s in fake"):
+        outcome(late)
+    assert len(outcome(staying).outputs[0].places) == 2
+    assert not harness.engine.scheduler.running
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
+    harness = Harness(slots=1, max_waiting=1).start()
+    harness.computation.hold()
+    running = harness.submit(1)
+    harness.computation.await_arrival()
+    waiting = harness.submit(1)
+    with pytest.raises(QueueFull) as refusal:
+        harness.submit(1)
+    assert int(refusal.value.headers["Retry-After"]) > 0
+    harness.computation.release()
+    assert outcome(running).outputs
+    assert outcome(waiting).outputs
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_readiness_and_requests_wait_for_the_first_forward_pass() -> None:
+    harness = Harness()
+    harness.computation.hold()
+    harness.engine.start()
+    harness.computation.await_arrival()
+    assert harness.engine.unready_reason() == "starting"
+    with pytest.raises(Starting):
+        harness.submit(1)
+    harness.computation.release()
+    assert harness.engine.warm.wait(PATIENCE_S)
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_a_failing_warm_up_is_told_by_readiness_until_a_forward_pass_succeeds() -> None:
+    harness = Harness()
+    harness.computation.failing = lambda call, _: call == "warm_up"
+    harness.start()
+    assert harness.engine.unready_reason() == "the last forward pass failed (RuntimeError)"
+    outcome(harness.submit(1))
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_readiness_ends_when_the_last_forward_pass_is_long_ago() -> None:
+    harness = Harness(probe_interval_s=3600).start()
+    harness.clock.now += 3 * 3600 + 1
+    assert harness.engine.unready_reason() == "the last forward pass ended 10801 s ago"
+    outcome(harness.submit(1))
+    assert harness.engine.unready_reason() is None
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_an_idle_engine_proves_itself_again_and_again() -> None:
+    harness = Harness(probe_interval_s=0.001)
+    harness.computation.hold()
+    harness.engine.start()
+    for _ in range(4):
+        harness.computation.await_arrival()
+        harness.computation.allow()
+    harness.computation.release()
+    assert {call for call, _ in harness.computation.calls} == {"warm_up"}
+    harness.engine.stop(PATIENCE_S)
+
+
+@pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
+def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str) -> None:
+    class Death(BaseException):
+        """Not an Exception: nothing in the loop may catch it."""
+
+    harness = Harness(slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600).start()
+
+    def die(call: str, batch: list[Sequence[Tally]]) -> bool:
+        if call == dying_call:
+            raise Death
+        return False
+
+    harness.computation.hold()
+    futures = []
+    if dying_call != "warm_up":
+        futures = [harness.submit(3), harness.submit(3)]
+    harness.computation.failing = die
+    harness.computation.release()
+    for future in futures:
+        with pytest.raises(Broken, match="the worker thread died"):
+            outcome(future)
+    harness.engine._thread.join(PATIENCE_S)
+    assert harness.engine.unready_reason() == "the worker thread has ended"
+    with pytest.raises(Broken):
+        harness.submit(1)
+
+
+def test_who_is_let_in_as_draining_begins_is_answered() -> None:
+    harness = Harness()
+    accepted: list[Future[Any]] = []
+
+    class Requests(dict[Any, None]):
+        """One comes, and draining begins, when the engine has just seen that nobody waits."""
+
+        def __bool__(self) -> bool:
+            anybody = len(self) > 0
+            if not accepted:
+                accepted.append(harness.submit(1))
+                harness.engine.drain()
+            return anybody
+
+    harness.engine._requests = Requests()
+    harness.engine.run(lambda timeout_s: None)
+    assert outcome(accepted[0]).outputs[0].places == [0]
+
+
+def test_draining_answers_what_was_accepted_and_refuses_the_rest(harness: Harness) -> None:
+    harness.computation.hold()
+    accepted = harness.submit(3)
+    harness.computation.await_arrival()
+    harness.engine.drain()
+    assert harness.engine.unready_reason() == "draining"
+    with pytest.raises(Draining):
+        harness.submit(1)
+    harness.computation.release()
+    assert len(outcome(accepted).outputs[0].places) == 3
+    harness.engine._thread.join(PATIENCE_S)
+    assert not harness.engine._thread.is_alive()
+
+
+def test_stopping_fails_what_is_not_answered_in_time(caplog: pytest.LogCaptureFixture) -> None:
+    harness = Harness().start()
+    harness.computation.hold()
+    stuck = harness.submit(3)
+    harness.computation.await_arrival()
+    harness.engine.stop(timeout_s=0)
+    with pytest.raises(Draining, match="stopped before"):
+        outcome(stuck)
+    harness.computation.release()
+    harness.engine._thread.join(PATIENCE_S)
+    assert not harness.engine._thread.is_alive()
+    assert "dies" not in caplog.text
+
+
+def test_the_answer_tells_where_the_time_went() -> None:
+    clock = FakeClock()
+    harness = Harness(clock=clock).start()
+
+    def pass_time(call: str, batch: list[Sequence[Tally]]) -> bool:
+        clock.now += {"prefill": 2, "step": 5}.get(call, 0)
+        return False
+
+    harness.computation.failing = pass_time
+    answer = outcome(harness.submit(3))
+    assert (answer.queue_s, answer.encode_s, answer.decode_s) == (0, 2, 15)
+    harness.engine.stop(PATIENCE_S)
+
+
+def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:
+    """Clients come from many threads, some leave, some batches fail; nobody is left without an outcome."""
+    failures = iter(range(10**9))
+    harness.computation.failing = lambda call, _: call != "warm_up" and next(failures) % 17 == 0
+    outcomes: list[str] = []
+
+    def client(number: int) -> None:
+        for i in range(25):
+            future = harness.submit(*[1 + (number + i) % 5] * (1 + i % 3), tokens=1 + i % 7)
+            if (number + i) % 6 == 0:
+                future.cancel()
+            try:
+                outcomes.append(f"{len(outcome(future).outputs) > 0}")
+            except (InferenceFailed, CancelledError) as error:
+                outcomes.append(type(error).__name__)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(6 * PATIENCE_S)
+    assert len(outcomes) == 8 * 25
+    assert {"True", "InferenceFailed", "CancelledError"} == set(outcomes)
+    harness.computation.failing = lambda call, _: False
+    outcome(harness.submit(1))
+    assert not harness.engine.scheduler.running
+    assert not harness.engine._requests
+    assert not harness.engine._request_of

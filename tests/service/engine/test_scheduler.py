@@ -1,0 +1,260 @@
+import math
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.engine.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
+from service.errors import QueueFull
+
+
+def scheduler(
+    slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
+) -> Scheduler[None]:
+    return Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+
+
+def of_lengths(*lengths: int, slots: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * length, None, slots=slots) for length in lengths]
+
+
+def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
+    return [len(sequence.source_ids) for sequence in sequences]
+
+
+def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
+    s = scheduler(slots=2)
+    first, second, third = of_lengths(3, 3, 3)
+    s.add([first, second, third])
+    s.start(s.admit())
+    assert s.running == [first, second]
+    assert s.waiting == [third]
+    assert s.admit() == []
+
+
+def test_admission_stops_at_the_budget_of_padded_tokens() -> None:
+    s = scheduler(prefill_padded_tokens=20)
+    s.add(of_lengths(10, 9, 10))  # 2 x 10 = 20, 3 x 10 = 30
+    assert lengths_of(s.admit()) == [10, 10]
+
+
+def test_a_target_that_is_read_too_counts_where_it_is_longer() -> None:
+    s = scheduler(prefill_padded_tokens=20)
+    s.add([Sequence([1, 1], None, n_target=10), Sequence([1, 1, 1], None), Sequence([1, 1], None, n_target=11)])
+    assert [sequence.length for sequence in s.admit()] == [10]
+    assert [sequence.length for sequence in s.admit()] == [3]
+    assert [sequence.length for sequence in s.admit()] == [11]
+
+
+def test_a_source_longer_than_the_budget_is_admitted_alone() -> None:
+    s = scheduler(prefill_padded_tokens=20)
+    s.add(of_lengths(50, 1))
+    assert lengths_of(s.admit()) == [50]
+
+
+def test_admission_stops_at_the_rows_that_are_free() -> None:
+    s = scheduler(slots=8)
+    wide, narrow = of_lengths(3, 3, 3, slots=3), of_lengths(3)
+    s.add([*wide, *narrow])
+    assert s.admit() == wide[:2]
+    s.start(wide[:2])
+    assert s.admit() == []
+
+
+def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
+    s = scheduler(slots=3)
+    s.add(of_lengths(10, 40, 2, 11, 9, 10))
+    assert lengths_of(s.admit()) == [10, 10, 11]
+    assert lengths_of(s.waiting) == [40, 2, 9], "the rest keep their order"
+
+
+def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> None:
+    newcomers = of_lengths(6, 8, 10, 13, 16, 25)
+    passes = {n: [lengths_of(batch) for batch in scheduler(most_padding=n).passes(newcomers)] for n in (8, 0, math.inf)}
+    assert passes[8] == [[6, 8, 10], [13, 16], [25]]
+    assert passes[0] == [[6], [8], [10], [13], [16], [25]]
+    assert passes[math.inf] == [[6, 8, 10, 13, 16, 25]]
+    assert not list(scheduler().passes([]))
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(0, 40))
+def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], most_padding: int) -> None:
+    newcomers = of_lengths(*sorted(lengths))
+    passes = list(scheduler(most_padding=most_padding).passes(newcomers))
+    assert [sequence for batch in passes for sequence in batch] == newcomers
+    for batch, following in zip(passes, [*passes[1:], None], strict=False):
+        assert padding_of(batch) <= most_padding
+        assert following is None or padding_of([*batch, following[0]]) > most_padding
+
+
+def padding_of(batch: list[Sequence[None]]) -> int:
+    return sum(max(lengths_of(batch)) - length for length in lengths_of(batch))
+
+
+def test_only_the_next_in_line_may_join() -> None:
+    s = scheduler(slots=2, prefill_padded_tokens=1000)
+    s.add(of_lengths(10, *[30] * (ADMISSION_WINDOW - 1), 10))
+    assert lengths_of(s.admit()) == [10, 30]
+
+
+def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
+    s = scheduler(slots=8)
+    (running,) = of_lengths(3)
+    s.start([running])
+    wide = of_lengths(3, slots=8)
+    s.add([*wide, *of_lengths(3, 3)])
+    assert s.admit() == []
+    s.evict([running])
+    assert s.admit() == wide
+
+
+def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
+    s = scheduler(slots=16)
+    running = of_lengths(*[3] * 13)
+    s.start(running)
+    s.add(of_lengths(3, 3, 3, 3))
+    assert s.admit() == []
+    s.evict(running[:1])
+    assert lengths_of(s.admit()) == [3, 3, 3, 3]
+
+
+def test_several_that_wait_wait_for_room_for_several() -> None:
+    s = scheduler(slots=8)
+    running = of_lengths(*[3] * 6)
+    s.start(running)
+    s.add(of_lengths(3, 3, 3))
+    assert s.admit() == [], "two could enter, and three wait"
+    s.evict(running[:1])
+    assert lengths_of(s.admit()) == [3, 3, 3]
+
+
+@pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
+def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
+    s = scheduler(slots=8)
+    s.start(of_lengths(*[3] * (8 - free)))
+    s.add(of_lengths(*[3] * waiting))
+    assert len(s.admit()) == free
+
+
+def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
+    s = scheduler(max_waiting=2)
+    s.add(of_lengths(1, 1, 1))
+    with pytest.raises(QueueFull, match="3 sequences would be before it, the limit is 2"):
+        s.add(of_lengths(1))
+    assert len(s.waiting) == 3
+
+
+def test_withdrawing_forgets_only_those_named() -> None:
+    s = scheduler()
+    kept, gone = of_lengths(1, 1)
+    s.add([kept, gone])
+    s.withdraw([gone])
+    assert s.waiting == [kept]
+
+
+@given(st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1))))))
+def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]) -> None:
+    n, leaving_slots = case
+    s = scheduler(slots=8)
+    running = of_lengths(*[1] * n)
+    s.start(running)
+    rows = dict(enumerate(running))  # what a cache holds, row by row
+
+    for move in s.evict([running[slot] for slot in leaving_slots if slot < n]):
+        rows[move.target] = rows[move.source]
+
+    assert set(s.running) == {sequence for slot, sequence in enumerate(running) if slot not in leaving_slots}
+    assert [rows[slot] for slot in range(len(s.running))] == s.running
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 8)), max_size=40),
+    st.integers(8, 20),
+    st.integers(1, 60),
+    st.randoms(use_true_random=False),
+)
+def test_nobody_starves_and_no_admission_is_too_large(
+    work: list[tuple[int, int]], slots: int, budget: int, random: Random
+) -> None:
+    """Each admission takes the one that has waited longest, so everybody is served after at most as many as came."""
+    s = scheduler(slots=slots, prefill_padded_tokens=budget)
+    everybody = [Sequence([1] * length, None, slots=width) for length, width in work]
+    s.add(everybody)
+    served: list[Sequence[None]] = []
+    while s.waiting or s.running:
+        first = s.waiting[0] if s.waiting else None
+        admitted = s.admit()
+        if admitted:
+            assert first in admitted
+            assert lengths_of(admitted) == sorted(lengths_of(admitted)), "the shortest come first"
+            assert len(admitted) == 1 or max(lengths_of(admitted)) * len(admitted) <= budget
+        else:
+            assert s.running, "with nobody running somebody is admitted"
+        s.start(admitted)
+        served += admitted
+        assert sum(sequence.slots for sequence in s.running) <= slots
+        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
+    assert len(served) == len(everybody)
+    assert set(served) == set(everybody)
+
+
+def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
+    s = scheduler(slots=1, max_waiting=1000)
+    large = of_lengths(*[3] * 1000)
+    s.add(large)
+    admitted: list[Sequence[None]] = []
+
+    def admit_one() -> Sequence[None]:
+        (sequence,) = s.admit()
+        admitted.append(sequence)
+        return sequence
+
+    first = [admit_one() for _ in range(TOGETHER // 2)]
+    assert first == large[: TOGETHER // 2]
+    (small,) = of_lengths(3)
+    s.add([small])
+    while admit_one() is not small:
+        pass
+    assert len(admitted) == TOGETHER + 1, "it is after the rest of those that came together"
+    for _ in range(400):  # somebody new for each that is admitted
+        s.add(of_lengths(3))
+        admit_one()
+    share = len(set(admitted[-400:]) & set(large)) / 400
+    assert share == pytest.approx(1 / (STRIDE + 1), abs=0.01)
+
+
+def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
+    s = scheduler(slots=1, max_waiting=10_000)
+    large = of_lengths(*[3] * 3000)
+    s.add(large)
+    for _ in range(2000):
+        s.admit()
+    admitted: list[Sequence[None]] = []
+    for _ in range(400):  # somebody new for each that is admitted
+        s.add(of_lengths(3))
+        admitted += s.admit()
+    assert len(set(admitted) & set(large)) / 400 == pytest.approx(1 / (STRIDE + 1), abs=0.01)
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
+def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
+    s = scheduler(slots=3, max_waiting=10**6)
+    pending = [of_lengths(*(random.randint(1, 9) for _ in range(size))) for size in sizes]
+    everybody = {sequence for request in pending for sequence in request}
+    admitted: list[Sequence[None]] = []
+    while pending or s.waiting:
+        if pending and (not s.waiting or random.random() < 0.1):
+            s.add(pending.pop())
+        admitted += s.admit()
+    assert set(admitted) == everybody
+    assert len(admitted) == len(everybody)
+
+
+def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
+    s = scheduler(max_waiting=2 * TOGETHER)
+    s.add(of_lengths(*[1] * 1000))
+    s.add(of_lengths(1))
+    with pytest.raises(QueueFull, match="1001 sequences would be before it, the limit is 128"):
+        s.add(of_lengths(*[1] * 1000))
+    assert len(s.waiting) == 1001

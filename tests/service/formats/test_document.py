@@ -1,0 +1,293 @@
+"""HTML in, HTML out: tags unchanged, balanced, and around the words that they were around."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pytest
+
+from service.formats.document import parse
+from service.text.aligned_words import AlignedWords
+from service.text.grouped_numbers import as_written, grouped_numbers
+from service.text.placeholders import protect
+from service.text.restoration import Restored, restore, untranslated
+from service.text.stand_ins import STAND_INS
+from tests.service.formats.documents import unchanged, words
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_stand_ins() -> Iterator[None]:
+    """Which words models copy best is measured, and no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STAND_INS, "place", ("Boston", "Chicago", "Berlin"))
+        yield
+
+
+def aligned(source: str, target: str, links: str | None) -> AlignedWords:
+    """Words of both, where each target word attends equally to the source words that it is linked to ("0-0 1-2");
+    by default to the one with the same number."""
+    source_words, target_words = words(source), words(target)
+    if links is None:
+        return AlignedWords(source_words, target_words, np.eye(len(target_words), len(source_words)))
+    mass = np.zeros((len(target_words), len(source_words)), np.float32)
+    for link in links.split():
+        s, t = map(int, link.split("-"))
+        mass[t, s] = 1
+    return AlignedWords(source_words, target_words, mass / np.maximum(1, mass.sum(axis=1, keepdims=True)))
+
+
+def translated(html: str, *translations: tuple[str, str | None]) -> str:
+    """The HTML with each of its passages that is more than placeholders translated, as (text, links) says."""
+    document, remaining = parse(html), iter(translations)
+    restored = []
+    for passage in document.passages:
+        protected = protect(passage.text, passage.keep)
+        if protected.translatable:
+            text, links = next(remaining)
+            restored.append(restore(protected, text, [aligned(protected.text, text, links)]))
+        else:
+            restored.append(untranslated(protected))
+    assert next(remaining, None) is None
+    return document.render(restored)
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "expected"),
+    [
+        ("<p><b>5万</b>円、<i>犬</i>。</p>", "48 yen, dog.", "<p><b>50,000</b> yen, <i>dog</i>.</p>"),
+        ("<p>5<b>万</b>円、<i>犬</i>。</p>", "48 yen, dog.", "<p><b>50,000</b> yen, <i>dog</i>.</p>"),
+        ("<td><b>5万</b></td>", None, "<td><b>50,000</b></td>"),
+    ],
+)
+def test_a_number_in_another_notation_keeps_its_tags_and_moves_others(
+    html: str, text: str | None, expected: str
+) -> None:
+    (passage,) = (document := parse(html)).passages
+    protected = protect(passage.text, passage.keep, grouped_numbers(passage.text, "ja"))
+    in_english = partial(as_written, source="ja", target="en")
+    if text is None:
+        restored = untranslated(protected, in_english)
+    else:
+        restored = restore(protected, text, [aligned(protected.text, text, "0-0 0-1 1-2 2-3 3-4")], in_english)
+    assert document.render([restored]) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        ("<b>Stop!</b> Go.", "止まれ！行け。", "0-0 1-1 2-2", "<b>止まれ！</b>行け。"),
+        ("<b>Stop</b>! Go.", "止まれ！行け。", "0-0 1-1 2-2", "<b>止まれ</b>！行け。"),
+        ('Go. <b>"Stop."</b>', "行け。「止まれ。」", "0-0 3-2", "行け。<b>「止まれ。」</b>"),
+        ("Go, <b>(big)</b>", "行け、大きい", "0-0 3-2", "行け、<b>大きい</b>"),
+        ("the <img src=x> dog", "その、犬", "0-0 1-2", "その、<img src=x>犬"),
+        ("the <img src=x> dog", "犬", "1-0", "<img src=x>犬"),
+        ("<label>Age <input></label>", "年齢", "0-0", "<label>年齢<input></label>"),
+        ("<p>a <b>b <img></b> c</p>", "犬、CD、今", "0-0 1-2 2-4", "<p>犬、<b>CD<img></b>、今</p>"),
+        ("Use <code>x</code>, now", "今、トロント。", "1-2 3-0", "今、<code>x</code>。"),
+        ("Use <code>x</code> now", "ボストンを使う", "", "<code>x</code>を使う"),
+    ],
+)
+def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
+
+
+def texts(html: str) -> list[str]:
+    return [passage.text for passage in parse(html).passages]
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        (
+            "<p>A <b>big dog</b> runs.</p>",
+            "Un gros chien court.",
+            "0-0 1-1 2-2 3-3",
+            "<p>Un <b>gros chien</b> court.</p>",
+        ),
+        ("the <b>red</b> car", "la voiture rouge", "0-0 2-1 1-2", "la voiture <b>rouge</b>"),
+        ("the <b>red</b> <i>car</i>", "la voiture rouge", "0-0 2-1 1-2", "la <i>voiture</i> <b>rouge</b>"),
+        ("<b>not</b> here", "ne pas ici", "0-0 0-1 1-2", "<b>ne pas</b> ici"),
+        ("I <b>did</b> not go", "Je ne suis pas allé", "0-0 1-2 2-1 2-3 3-4", "Je ne <b>suis</b> pas allé"),
+        (
+            'See <a href="x?a=1&amp;b=2" title=\'"\'><i>this</i> page</a>.',
+            "Voyez cette page.",
+            "0-0 1-1 2-2",
+            'Voyez <a href="x?a=1&amp;b=2" title=\'"\'><i>cette</i> page</a>.',
+        ),
+        (
+            "<A HREF=/x CLASS=y >Hello</A >, world",
+            "Bonjour, monde",
+            "0-0 2-2",
+            "<A HREF=/x CLASS=y >Bonjour</A >, monde",
+        ),
+        ("a <b>dog 🐶</b> runs", "un chien court", "0-0 1-1 2-2", "un <b>chien 🐶</b> court"),
+        ("a 🐶 <b>dog</b>", "un chien", "0-0 1-1", "un 🐶 <b>chien</b>"),
+    ],
+)
+def test_tags_go_where_the_aligned_words_went(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        ("<b>Stop!</b> Go.", "Arrêtez ! Allez.", "0-0 2-2", "<b>Arrêtez !</b> Allez."),
+        ("<b>Stop</b>! Go.", "Arrêtez ! Allez.", "0-0 2-2", "<b>Arrêtez</b> ! Allez."),
+        ('He: "<b>Stop.</b>"', "Il : « Stop. »", "0-0 3-3", "Il : « <b>Stop.</b> »"),
+        ('He: <b>"Stop."</b>', "Il : « Stop. »", "0-0 2-2 3-3", "Il : <b>« Stop. »</b>"),
+        ("<b>Wait...</b> what", "Attends… quoi", "0-0 2-2", "<b>Attends…</b> quoi"),
+        ("<b>(big)</b> dog", "chien (gros)", "1-2 3-0", "chien <b>(gros)</b>"),
+        ("<i>All of this.</i>", "Tout cela !", "0-0", "<i>Tout cela !</i>"),
+        ("<a><i>All of this</i></a>.", "Tout cela.", "0-0", "<a><i>Tout cela</i></a>."),
+    ],
+)
+def test_punctuation_is_in_an_element_if_it_was_in_it(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        ("the <b>big</b> dog", "le chien", "0-0 2-1", "le <b>chien</b>"),  # never lost, though its word is
+        ("a <b>b</b> <i>c</i>", "x", "0-0 1-0 2-0", "<i></i><b>x</b>"),
+        ("a <b>!</b> c", "x ! z", "0-0 2-2", "x <b>!</b> z"),
+        ("a <b>—</b> c", "x z", "0-0 2-1", "x <b></b>z"),
+        ("a <b>b</b>", "", "", "<b></b>"),
+        ("<span>T</span>he dog", "Le chien", "0-0 1-1", "<span>Le</span> chien"),
+    ],
+)
+def test_an_element_never_disappears(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
+
+
+def test_the_words_of_one_element_are_a_wall_for_its_neighbours() -> None:
+    document = parse("<b>x</b> <i>y</i> z")
+    [passage] = document.passages
+    mass = np.array([[0.9, 0.1, 0], [0.4, 0.6, 0], [0.9, 0.1, 0], [0, 0, 1]])
+    translation = Restored(
+        "A B C D", protect("").edits, [], lambda: [AlignedWords(words("x y z"), words("A B C D"), mass)]
+    )
+    assert passage.render(translation) == "<b>A</b> <i>B</i> C D"
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "expected"),
+    [
+        ("a &lt;b&gt; c", "x <b> z", "x &lt;b&gt; z"),
+        ("&amp;amp; &amp; &eacute;", "&amp; & é", "&amp;amp; &amp; é"),
+        ("a < b & c", "x < y & z", "x &lt; y &amp; z"),
+        ("a&nbsp;b", "x\xa0y", "x\xa0y"),
+        ('<a title="&quot;&eacute;">a</a>', '"x"', '<a title="&quot;&eacute;">"x"</a>'),
+    ],
+)
+def test_entities_are_read_once_and_written_once(html: str, text: str, expected: str) -> None:
+    assert translated(html, (text, None)) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "passages"),
+    [
+        ("<p>One\n two</p><p>Three", ["One two", "Three"]),
+        ("<ul>\n <li>One</li>\n <li><b>Two</b></li>\n</ul>", ["One", "Two"]),
+        ("One<br>two<BR/>three<hr>four", ["One", "two", "three", "four"]),
+        ("a <b> b </b> c", ["a b c"]),
+        ("foo<wbr>bar<!-- x -->baz", ["foobarbaz"]),
+        ("foo<img src=x>bar <input> baz", ["foo bar baz"]),
+        ("<a>Home</a><a>News</a>", ["Home", "News"]),
+        ("<b>H</b>ello<sup>[<a>1</a>][<a>2</a>]</sup> 1<sup>st</sup>", ["Hello 1st"]),
+        ("<a href=x><div>One</div><div>Two</div></a>", ["One", "Two"]),
+        ("A<script>if (a < b) '</p>'</script>B<style>p {}</style>", ["A", "B"]),
+        ("<title>T</title><p translate=no>x<i>y</i></p><li class='a notranslate'>z</li>", ["T"]),
+        ("", []),
+        (" \n<p> &#32;</p>", []),
+        ("<td><img></td><td><a href=x> <img> </a></td>", []),
+    ],
+)
+def test_passages_are_what_a_browser_shows_as_one_line(html: str, passages: list[str]) -> None:
+    assert texts(html) == passages
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "expected"),
+    [
+        ("Use <code>a &lt; b</code> now", "Maintenant Boston", "Maintenant <code>a &lt; b</code>"),
+        ("Press <KBD>Ctrl</KBD>+<kbd>C</kbd>!", "Tapez Boston !", "Tapez <KBD>Ctrl</KBD>+<kbd>C</kbd> !"),
+        ('A <i translate="no">B<u>C</u></i> d', "Boston x", '<i translate="no">B<u>C</u></i> x'),
+        ("A <span class='x notranslate'>B</span> d", "Boston x", "<span class='x notranslate'>B</span> x"),
+        ("See <code>x</code>, https://x.org?a&b", "Boston, Chicago", "<code>x</code>, https://x.org?a&amp;b"),
+        ("The <code>x", "Le Boston", "Le <code>x</code>"),
+    ],
+)
+def test_what_is_not_to_be_translated_goes_along_as_it_is(html: str, text: str, expected: str) -> None:
+    assert translated(html, (text, "")) == expected
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<code>x</code>",
+        "<p> <code>f(a)</code>: <var>n</var>. </p>",
+        "<pre>\n a  <b>b</b>\n</pre><svg><path d='M0'/><title>t</title></svg>",
+        "<!DOCTYPE html>\n<html><head><meta charset=utf-8><script>x</script>\n</head><body>\n</body></html>\n",
+        "<?xml version='1.0'?><!-- <p> -->\n<textarea> a\n b </textarea>",
+        "<a href=x>\n <img src=y>\n</a> <p></p> <script>var a = '<p>",
+        "<p>{name}</p>",
+    ],
+)
+def test_what_has_no_words_comes_out_byte_for_byte(html: str) -> None:
+    assert translated(html) == html
+
+
+def test_white_space_around_passages_stays() -> None:
+    html = "<div>\n\t<p> <b> One </b>\n</p>\r\n <!-- c --> Two <img>\n</div>"
+    expected = "<div>\n\t<p>  <b>Un</b> </p>\r\n <!-- c --> Deux <img>\n</div>"
+    assert translated(html, ("Un", "0-0"), ("Deux", "0-0")) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "links", "expected"),
+    [
+        ("a <img src=x> c", "x z", "0-0 1-1", "x <img src=x> z"),
+        ("the red <img> car", "la voiture rouge", "0-0 2-1 1-2", "la <img> voiture rouge"),
+        ("word<img>, more", "mot, plus", "0-0 2-2", "mot<img>, plus"),
+        ("<a><img> Home page</a> b", "Page maison b", "0-1 1-0 2-2", "<a><img> Page maison</a> b"),
+        ("<i class=icon></i> Save it", "Le sauver", "0-1 1-0", "<i class=icon></i> Le sauver"),
+        ("Save <i class=icon></i> it now", "Le sauver ici", "0-1 1-0 2-2", "<i class=icon></i> Le sauver ici"),
+        ("bread<sup><a>[1]</a></sup> is good", "bon pain", "0-1 2-0", "bon pain<sup><a>[1]</a></sup>"),
+        ("10 m<sup>2</sup>.", "10 m.", "0-0 1-1", "10 m<sup>2</sup>."),
+        ("a<!-- 1 --> b <!-- 2 -->c", "x y z", "0-0 1-1 2-2", "x<!-- 1 --> y <!-- 2 -->z"),
+        ("<label>Age: <input></label>", "Âge :", "0-0 1-1", "<label>Âge : <input></label>"),
+        ("<p>a <b>b <img></b> c</p>", "x y z", "0-0 1-1 2-2", "<p>x <b>y <img></b> z</p>"),
+        ("<b>a <i>b\n<img> </i> <img></b>\n", "x y", "0-0 1-1", "<b>x <i>y\n<img> </i> <img></b>\n"),
+    ],
+)
+def test_images_and_comments_stay_at_their_words(html: str, text: str, links: str, expected: str) -> None:
+    assert translated(html, (text, links)) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "expected"),
+    [
+        ("<b><i>x</b></i>", "y", "<b><i>y</i></b>"),
+        ("x</b></i>", "y", "y"),
+        ("<p><b>x<p>y", None, "<p><b>x</b><p>y"),
+        ("<p>x</b></p></div>", "y", "<p>y</p></div>"),
+        ("<b>x</b <i>y", None, "<b>x</b <i>y"),
+        ("x <b class='a>y</b>", "z", "z <b class='a>y</b>"),  # a browser shows nothing of the rest either
+        ("x <", "y <", "y &lt;"),
+        ("x <3 & y", "z <3 & w", "z &lt;3 &amp; w"),
+        ("x <![if a]> y <![b[ c ]]> z", "u v z", "u <![if a]> v <![b[ c ]]> z"),
+        ("x <!-- y", "z", "z <!-- y"),
+    ],
+)
+def test_broken_markup_is_mended(html: str, text: str | None, expected: str) -> None:
+    document = parse(html)
+    assert (unchanged(document) if text is None else translated(html, (text, None))) == expected
+
+
+@pytest.mark.parametrize(
+    "piece", ["<b>", "<b>x ", "<b></b>", "</b>", "<!--", "<![", "<a b='", "<code>", "<code><br>", "&"]
+)
+def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
+    html = piece * 2_000
+    assert parse(unchanged(parse(html)))

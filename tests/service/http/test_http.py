@@ -1,0 +1,338 @@
+"""The HTTP contract over the whole application, with real graphs behind it."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.artifact import Artifact
+from service.engine.beam_search import Hypothesis
+from service.text.tokenization import Tokenizer
+from tests.service.conftest import Serve, problem
+from tests.service.tiny_artifacts import (
+    LABELS,
+    MAX_SOURCE_TOKENS,
+    MAX_TARGET_TOKENS,
+    WORDS,
+    TinyClassifier,
+    TinyTranslator,
+)
+
+pytestmark = pytest.mark.anyio
+
+DECODING = 2, 1.0
+"""The tiny translator's beam size and length penalty where a request names none."""
+
+
+class Oracle:
+    """What the service must say about one sentence, from the numpy model."""
+
+    def __init__(self, artifact: Artifact, translator: TinyTranslator) -> None:
+        self.tokenizer = Tokenizer(artifact.path("tokenizer.json"))
+        self._translator = translator
+
+    def __call__(self, sentence: str) -> tuple[str, float, int, int]:
+        """Text, log-probability, source tokens, target tokens."""
+        (source_ids,) = self.tokenizer.encode([sentence])
+        ((text, best),) = self.search(sentence, *DECODING, n_best=1)
+        return text, best.log_prob, len(source_ids), len(best.token_ids)
+
+    def search(self, sentence: str, beam_size: int, length_penalty: float, n_best: int) -> list[tuple[str, Hypothesis]]:
+        """The n_best with their texts, best first."""
+        (source_ids,) = self.tokenizer.encode([sentence])
+        found = self._translator.search(source_ids, MAX_TARGET_TOKENS, beam_size, length_penalty, n_best)
+        texts = self.tokenizer.decode([hypothesis.token_ids for hypothesis in found])
+        return list(zip(texts, found, strict=True))
+
+
+@pytest.fixture
+def oracle(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> Oracle:
+    return Oracle(translator_artifact, tiny_translator)
+
+
+async def test_one_sentence_is_translated(serve: Serve, oracle: Oracle) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the red dog runs"})
+    text, log_prob, source_tokens, target_tokens = oracle("the red dog runs")
+    assert response.status_code == 200
+    body = response.json()
+    (translation,) = body.pop("translations")
+    assert translation.pop("score") == pytest.approx(log_prob / target_tokens, rel=1e-4)
+    assert translation.pop("finish_reason") in {"eos", "length", "repetition"}
+    assert translation == {"text": text, "source_tokens": source_tokens, "target_tokens": target_tokens}
+    usage = {"source_tokens": source_tokens, "target_tokens": target_tokens}
+    assert body == {"model": "tiny-en-fr", "source": "en", "target": "fr", "usage": usage}
+
+
+async def test_sentences_are_translated_alone_and_joined_with_their_own_white_space(
+    serve: Serve, oracle: Oracle
+) -> None:
+    text = "  The dog runs.  A cat sees.\n\n\tthe horse\n"
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": text})).json()["translations"]
+    sentences = ["The dog runs.", "A cat sees.", "the horse"]
+    first, second, third = (oracle(sentence)[0] for sentence in sentences)
+    assert translation["text"] == f"  {first}  {second}\n\n\t{third}\n"
+    assert [text[slice(*segment["source"])] for segment in translation["segments"]] == sentences
+    targets = [translation["text"][slice(*segment["target"])] for segment in translation["segments"]]
+    assert targets == [first, second, third]
+    assert translation["source_tokens"] == sum(oracle(sentence)[2] for sentence in sentences)
+
+
+async def test_splitting_can_be_turned_off(serve: Serve, oracle: Oracle) -> None:
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the dog runs. a cat", "split_sentences": False})
+    (translation,) = response.json()["translations"]
+    assert translation["text"] == oracle("the dog runs. a cat")[0]
+    assert "segments" not in translation
+
+
+async def test_every_text_is_answered_in_order(serve: Serve, oracle: Oracle) -> None:
+    texts = ["the dog", " \n", "a cat runs . the man sees"]
+    async with serve() as client:
+        translations = (await client.post("/translate", json={"text": texts})).json()["translations"]
+    assert translations[0]["text"] == oracle("the dog")[0]
+    assert len(translations) == 3
+
+
+@pytest.mark.parametrize(("target", "words"), [("ru", "Спасибо большое"), ("ja", "ありがとう"), ("fr", "Спасибо")])
+async def test_words_in_other_letters_come_back_as_they_are(
+    serve: Serve, tiny_translator: TinyTranslator, tmp_path: Path, target: str, words: str
+) -> None:
+    tiny_translator.save(tmp_path / "tiny", directions=[{"source": "en", "target": target}])
+    async with serve(artifacts=tmp_path) as client:
+        alone, inside = (await client.post("/translate", json={"text": [words, f"The dog: {words}"]})).json()[
+            "translations"
+        ]
+    assert alone["text"] == words
+    assert words in inside["text"]
+
+
+@pytest.mark.parametrize("text", [" ", "\n\t \r\n", "\u3000"])
+async def test_white_space_only_comes_back_as_it_is(serve: Serve, text: str) -> None:
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": text})).json()["translations"]
+    assert translation == {
+        "text": text, "score": 0, "finish_reason": "eos", "source_tokens": 0, "target_tokens": 0
+    }  # fmt: skip
+
+
+async def test_a_sentence_over_the_models_limit_is_split_and_nothing_is_lost(serve: Serve, oracle: Oracle) -> None:
+    sentence = " ".join(["the dog runs , a cat sees the old man"] * 12)  # 120 tokens, no end in sight
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json={"text": sentence})).json()["translations"]
+    pieces = [sentence[slice(*segment["source"])] for segment in translation["segments"]]
+    assert " ".join(pieces) == sentence
+    assert all(oracle(piece)[2] <= MAX_SOURCE_TOKENS for piece in pieces)
+    assert translation["text"] == " ".join(oracle(piece)[0] for piece in pieces)
+
+
+async def test_a_limit_on_target_tokens_is_told_as_the_reason(serve: Serve) -> None:
+    async with serve() as client:
+        body = {"text": "a red horse", "max_target_tokens": 2}
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    assert translation["finish_reason"] == "length"
+    assert translation["target_tokens"] == 2
+
+
+@pytest.mark.parametrize(("beam_size", "length_penalty"), [(1, 1.0), (2, 0.0), (5, 0.6), (8, 2.0)])
+async def test_a_search_is_as_wide_and_as_fond_of_length_as_the_request_says(
+    serve: Serve, oracle: Oracle, beam_size: int, length_penalty: float
+) -> None:
+    sentence = "the old man sees a red horse"
+    body = {
+        "text": sentence, "beam_size": beam_size, "length_penalty": length_penalty, "alternatives": beam_size - 1
+    }  # fmt: skip
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    expected = oracle.search(sentence, beam_size, length_penalty, n_best=beam_size)
+    found = [translation, *translation.get("alternatives", [])]
+    assert [candidate["text"] for candidate in found] == [text for text, _ in expected]
+    assert [candidate["finish_reason"] for candidate in found] == [h.finish_reason for _, h in expected]
+    assert [candidate["target_tokens"] for candidate in found] == [len(h.token_ids) for _, h in expected]
+    scores = [hypothesis.log_prob / len(hypothesis.token_ids) for _, hypothesis in expected]
+    assert [candidate["score"] for candidate in found] == pytest.approx(scores, abs=1e-4)
+
+
+async def test_alternatives_are_different_and_sorted_and_come_only_where_asked_for(serve: Serve) -> None:
+    body = {"text": "a dog runs on the beach", "beam_size": 8, "length_penalty": 1.0}
+    async with serve() as client:
+        (plain,) = (await client.post("/translate", json=body)).json()["translations"]
+        (asked,) = (await client.post("/translate", json={**body, "alternatives": 5})).json()["translations"]
+    alternatives = asked.pop("alternatives")
+    assert "alternatives" not in plain
+    ranks = [(found["finish_reason"] == "eos", found["score"]) for found in [asked, *alternatives]]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len({found["text"] for found in [asked, *alternatives]}) == 6
+
+
+async def test_alternatives_of_a_text_are_those_of_its_sentences_with_the_white_space_between_them(
+    serve: Serve, oracle: Oracle
+) -> None:
+    body = {"text": " The dog runs.\n\n A cat sees.", "beam_size": 4, "alternatives": 2}
+    async with serve() as client:
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    first, second = (oracle.search(sentence, 4, 1.0, n_best=3) for sentence in ("The dog runs.", "A cat sees."))
+    expected = [f" {one}\n\n {other}" for (one, _), (other, _) in zip(first, second, strict=True)]
+    assert [translation["text"], *(found["text"] for found in translation["alternatives"])] == expected
+
+
+async def test_white_space_has_no_alternatives(serve: Serve) -> None:
+    async with serve() as client:
+        body = {"text": " \n", "beam_size": 4, "alternatives": 3}
+        (translation,) = (await client.post("/translate", json=body)).json()["translations"]
+    assert (translation["text"], translation.get("alternatives")) == (" \n", None)
+
+
+async def test_worker_processes_answer_as_the_servers_own_does(serve: Serve) -> None:
+    texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
+    answers = []
+    for workers in (0, 2):
+        async with serve(workers=workers) as client:
+            answers.append((await client.post("/translate", json={"text": texts, "beam_size": 3})).json())
+    for own, others in zip(*(answer["translations"] for answer in answers), strict=True):
+        assert others.pop("score") == pytest.approx(own.pop("score"), abs=1e-4)
+        assert others == own
+
+
+async def test_many_clients_at_once_get_the_answers_of_one_at_a_time(serve: Serve) -> None:
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 60))) for _ in range(64)]
+    async with serve(slots=8) as client:
+        alone = [(await client.post("/translate", json={"text": text})).json() for text in texts]
+        together = await asyncio.gather(*[client.post("/translate", json={"text": text}) for text in texts])
+    for before, after in zip(alone, [response.json() for response in together], strict=True):
+        (expected,), (found,) = before["translations"], after["translations"]
+        assert found.pop("score") == pytest.approx(expected.pop("score"), abs=1e-4)
+        assert found == expected
+
+
+@pytest.mark.parametrize("n_words", [1, 7, 8, 30])
+async def test_a_text_is_classified_whole_however_many_windows_it_takes(
+    serve: Serve, tiny_classifier: TinyClassifier, artifacts: Any, n_words: int
+) -> None:
+    text = " ".join(np.random.default_rng(n_words).choice(WORDS, n_words))
+    async with serve() as client:
+        body = (await client.post("/classify", json={"text": text})).json()
+    (ids,) = Tokenizer(artifacts / "tiny-sentiment" / "tokenizer.json").encode([text])
+    logits = tiny_classifier.logits(ids)
+    expected = dict(zip(LABELS, np.exp(logits) / np.exp(logits).sum(), strict=True))
+    (prediction,) = body["predictions"]
+    assert prediction["scores"] == pytest.approx(expected, rel=1e-4)
+    assert list(prediction["scores"].values()) == sorted(prediction["scores"].values(), reverse=True)
+    assert prediction["label"] == max(expected, key=lambda label: expected[label])
+    assert prediction["score"] == prediction["scores"][prediction["label"]]
+    assert prediction["tokens"] == body["usage"]["tokens"] == n_words
+    assert body["model"] == "tiny-sentiment"
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/metrics", "/models"])
+async def test_a_head_is_answered_as_a_get_is(serve: Serve, path: str) -> None:
+    async with serve() as client:
+        assert (await client.head(path)).status_code == 200
+        assert (await client.head("/translate")).status_code == 405
+
+
+async def test_white_space_has_nothing_to_classify(serve: Serve) -> None:
+    async with serve() as client:
+        assert "white space only" in problem(await client.post("/classify", json={"text": " \n"}), 422)["detail"]
+
+
+async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> None:
+    async with serve() as client:
+        translator, classifier = (await client.get("/models")).json()["models"]
+    assert translator == {
+        "name": "tiny-en-fr",
+        "task": "translation",
+        "directions": [{"source": "en", "target": "fr"}],
+        "labels": [],
+        "layers": {"encoder": 1, "decoder": 2},
+        "heads": 3,
+        "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
+        "precision": "fp32",
+        "provider": "cpu",
+        "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0},
+        "evaluation": {"tiny-test": {"bleu": 12.5}},
+    }
+    assert classifier["labels"] == LABELS
+    assert classifier["layers"] == {"encoder": 1}
+
+
+async def test_draining_is_told_by_readiness_and_by_new_requests(serve: Serve) -> None:
+    async with serve() as client:
+        assert (await client.get("/health/ready")).json() == {"status": "ready"}
+        client._transport.app.state.models.drain()  # type: ignore[attr-defined]
+        not_ready = await client.get("/health/ready")
+        assert problem(not_ready, 503)["detail"] == "tiny-en-fr: draining; tiny-sentiment: draining"
+        refused = await client.post("/translate", json={"text": "a"})
+        assert "is draining" in problem(refused, 503)["detail"]
+        assert int(refused.headers["Retry-After"]) > 0
+        assert (await client.get("/health/live")).json() == {"status": "live"}
+
+
+async def test_requests_are_counted_once_under_their_route(serve: Serve) -> None:
+    async with serve() as client:
+        await client.post("/translate", json={"text": "the dog runs"})
+        await client.post("/translate", json={"text": ""})
+        await client.get("/nowhere/else")
+        response = await client.get("/metrics")
+    lines = response.text.splitlines()
+    assert response.headers["content-type"].startswith("text/plain")
+    assert 'attend_requests_total{route="/translate",status="200"} 1.0' in lines
+    assert 'attend_requests_total{route="/translate",status="422"} 1.0' in lines
+    assert 'attend_requests_total{route="unmatched",status="404"} 1.0' in lines
+    assert 'attend_request_seconds_count{route="/translate"} 2.0' in lines
+    assert 'attend_tokens_total{side="source",task="translation"} 4.0' in lines
+    assert 'attend_model_info{model="tiny-en-fr",precision="fp32",provider="cpu",task="translation"} 1.0' in lines
+
+
+async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
+    async with serve() as client:
+        metrics = (await client.get("/metrics")).text
+    found = {line.split()[2].removeprefix("attend_") for line in metrics.splitlines() if line.startswith("# HELP")}
+    assert found == {
+        "requests_total",
+        "request_seconds",
+        "queue_seconds",
+        "inference_seconds",
+        "waiting",
+        "running",
+        "slots",
+        "tokens_total",
+        "padding_tokens_total",
+        "decode_steps_total",
+        "batch_rows",
+        "cancelled_total",
+        "rejected_total",
+        "model_info",
+    }
+
+
+async def test_the_time_of_a_translation_is_told(serve: Serve) -> None:
+    async with serve() as client:
+        timing = (await client.post("/translate", json={"text": "the dog"})).headers["Server-Timing"]
+    parts = {part.split(";dur=")[0]: float(part.split(";dur=")[1]) for part in timing.split(", ")}
+    assert parts.keys() == {"queue", "tokenize", "encode", "decode"}
+    assert parts["tokenize"] > 0
+    assert parts["encode"] > 0
+    assert parts["decode"] > 0
+
+
+async def test_the_description_tells_every_error_and_its_media_type(serve: Serve) -> None:
+    async with serve(api_keys="k", rate_limit="9/second") as client:
+        document = (await client.get("/openapi.json")).json()
+    responses = document["paths"]["/translate"]["post"]["responses"]
+    errors = ["400", "401", "403", "404", "408", "413", "415", "422", "429", "500", "503", "504"]
+    assert sorted(responses) == ["200", *errors]
+    for status in errors:
+        schema = {"$ref": "#/components/schemas/Problem"}
+        assert responses[status]["content"] == {"application/problem+json": {"schema": schema}}
+    assert document["paths"]["/translate"]["post"]["security"] == [{"HTTPBearer": []}]
+    assert "503" in document["paths"]["/health/ready"]["get"]["responses"]
+    text = document["components"]["schemas"]["TranslateRequest"]["properties"]["text"]
+    assert [option["type"] for option in text["anyOf"]] == ["string", "array"]
+    assert document["components"]["schemas"]["TranslateRequest"]["additionalProperties"] is False
+    assert "HTTPValidationError" not in json.dumps(document)

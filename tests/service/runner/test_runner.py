@@ -1,0 +1,294 @@
+"""ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.artifact import MAX_BEAM_SIZE, Artifact, read_artifact
+from service.contract import Kinds
+from service.engine.beam_search import BeamSearch, Search
+from service.engine.greedy_search import GreedySearch
+from service.engine.scheduler import Sequence
+from service.runner import provider, translation
+from service.runner.arrays import Arrays
+from service.runner.attention import AttentionRunner
+from service.runner.classification import ClassificationRunner
+from service.runner.provider import Provider
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.tasks.pooling import ClassificationPass, Pooling, Reading
+from tests.service.fakes import search_all
+from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyClassifier, TinyTranslator, V
+
+WARNINGS_TOO = 2
+CPU = Provider("cpu", threads=1)
+
+
+def random_source(rng: np.random.Generator, length: int) -> list[int]:
+    return [*rng.integers(4, V, length - 1).tolist(), EOS]
+
+
+def runner_of(artifact: Artifact, slots: int = 16, provider: Provider = CPU) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, provider), slots)
+
+
+def long_source(translator: TinyTranslator) -> list[int]:
+    """Whose translation takes more than one bucket of a cache."""
+    rng = np.random.default_rng(0)
+    sources = (random_source(rng, 40) for _ in range(1000))
+    return next(source for source in sources if len(translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
+
+
+def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
+    beam_size = int(rng.integers(1, MAX_BEAM_SIZE + 1))
+    search = Search(
+        max_target_tokens=int(rng.integers(1, 50)),
+        beam_size=beam_size,
+        length_penalty=float(rng.choice([0, 0.6, 1])),
+        n_best=int(rng.integers(1, beam_size + 1)),
+        beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
+    )
+    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, slots=beam_size)
+
+
+def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:
+    """Each has what the oracle finds."""
+    for sequence in everybody:
+        search = sequence.output
+        expected = translator.search(
+            sequence.source_ids,
+            search.max_target_tokens,
+            search.beam_size,
+            search.length_penalty,
+            search.n_best,
+            search.beam_threshold,
+        )
+        found = search.best()
+        assert [(h.token_ids, h.finish_reason) for h in found] == [(h.token_ids, h.finish_reason) for h in expected]
+        assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in expected], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("leaving", [0.0, 0.05])
+def test_neighbours_never_change_an_answer(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, seed: int, leaving: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = [random_sequence(rng) for _ in range(12)]
+    beams = BeamSearch(runner_of(translator_artifact), BOS, EOS)
+    abandoned = search_all(beams, 16, everybody, rng, leaving)
+    assert_as_alone([sequence for sequence in everybody if sequence not in abandoned], tiny_translator)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_is_greedy_search(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    limits = rng.integers(1, MAX_TARGET_TOKENS, 20).tolist()
+    everybody = [Sequence(random_source(rng, int(rng.integers(2, 40))), Search(limit)) for limit in limits]
+    search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
+    for sequence, limit in zip(everybody, limits, strict=True):
+        (found,) = sequence.output.best()
+        target, log_prob = tiny_translator.translate(sequence.source_ids, limit)
+        assert found.token_ids == target
+        assert found.log_prob == pytest.approx(log_prob, abs=1e-3)
+    assert {"eos", "length"} <= {sequence.output.best()[0].finish_reason for sequence in everybody}
+
+
+@pytest.mark.parametrize(
+    ("search_of", "beam_size"), [(GreedySearch, 1), (BeamSearch, 1), (BeamSearch, 3), (BeamSearch, MAX_BEAM_SIZE)]
+)
+def test_a_translation_is_never_empty(tmp_path: Path, search_of: type, beam_size: int) -> None:
+    translator = TinyTranslator(seed=1)
+    first = translator.weights["embedding"][BOS] + translator.weights["positions_table"][0]
+    translator.weights["vocabulary"][:, EOS] = first  # who has written nothing wants to end
+    rng = np.random.default_rng(0)
+    sources = [random_source(rng, 6) for _ in range(12)]
+    assert sum(translator.next_log_probs(source, []).argmax() == EOS for source in sources) > 6
+    runner = runner_of(read_artifact(translator.save(tmp_path / "eager")), 96)
+    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), slots=beam_size) for source in sources]
+    search_all(search_of(runner, BOS, EOS), 96, everybody, rng)
+    assert_as_alone(everybody, translator)
+    assert all(hypothesis.token_ids[0] != EOS for sequence in everybody for hypothesis in sequence.output.finished)
+
+
+def test_runners_that_share_their_graphs_do_not_share_their_memory(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    rng = np.random.default_rng(5)
+    graphs = TranslationGraphs(translator_artifact, CPU)
+    both = [BeamSearch(TranslationRunner(graphs, 8), BOS, EOS) for _ in range(2)]
+    everybody = [Sequence(random_source(rng, 9), Search(20, 4), slots=4) for _ in both]
+    for beams, sequence in zip(both, everybody, strict=True):
+        beams.prefill(0, [sequence])
+    while running := [pair for pair in zip(both, everybody, strict=True) if not pair[1].finished]:
+        for beams, sequence in running:
+            beams.step([sequence])
+    assert_as_alone(everybody, tiny_translator)
+
+
+def test_caches_grow_with_long_rows_and_shrink_back(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    long = long_source(tiny_translator)
+    runner = runner_of(translator_artifact)
+    beams = BeamSearch(runner, BOS, EOS)
+    lengths = set()
+    sequence = Sequence(long, Search(max_target_tokens=60))
+    beams.prefill(0, [sequence])
+    while not sequence.finished:
+        beams.step([sequence])
+        lengths.add(runner._self_attention.length)
+    assert lengths == {32, 64}
+    assert runner._cross_attention.length >= 40
+    beams.warm_up()
+    assert runner._self_attention.length == 32
+    assert runner._cross_attention.length < 40
+
+
+@pytest.mark.parametrize("attention", ["self", "cross"])
+def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    long = long_source(tiny_translator)
+    runner = runner_of(translator_artifact)
+    beams = BeamSearch(runner, BOS, EOS)
+    search_all(beams, 16, [Sequence(random_source(rng, 5), Search(9))], rng)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    group = runner._self_attention if attention == "self" else runner._cross_attention
+    with monkeypatch.context() as patch:
+        patch.setattr(group.caches, "resize", fail)
+        with pytest.raises(MemoryError):
+            search_all(beams, 16, [Sequence(long, Search(60))], rng)
+    everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
+    search_all(beams, 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+
+
+def test_a_step_writes_one_key_in_place(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
+    monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
+    runner = runner_of(translator_artifact, slots=2)
+    runner.encode(0, [[5, EOS]])
+    runner.step([BOS], [0], [[0]], [0], 1)
+    assert "copying past_cache" not in capfd.readouterr().err
+    cache = runner._self_attention.caches._rows[0]  # type: ignore[attr-defined]
+    assert np.any(cache[0, :, 0])
+    assert not np.any(cache[0, :, 1:])
+    assert not np.any(cache[1])
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam_size: int) -> None:
+    translator = TinyTranslator(seed=1)
+    translator.weights["vocabulary"][:] = np.nan
+    beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
+    sequence = Sequence([5, 6, EOS], Search(9, beam_size), slots=beam_size)
+    beams.prefill(0, [sequence])
+    with pytest.raises(FloatingPointError, match="not numbers"):
+        beams.step([sequence])
+
+
+@pytest.fixture
+def padded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step runs a power of two of rows and of sources, as on CUDA."""
+    monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
+
+
+@pytest.mark.usefixtures("padded_steps")
+def test_rows_beyond_those_in_use_change_nothing(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    rng = np.random.default_rng(1)
+    everybody = [random_sequence(rng) for _ in range(12)]
+    search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+
+
+@pytest.mark.usefixtures("padded_steps")
+def test_steps_as_cuda_captures_them_change_nothing(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
+    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
+    rng = np.random.default_rng(1)
+    everybody = [random_sequence(rng) for _ in range(12)]
+    runner = runner_of(translator_artifact, provider=replace(CPU, captures=True))
+    search_all(BeamSearch(runner, BOS, EOS), 16, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+    step = next(iter(runner._steps.values()))
+    assert step.total_length == runner._self_attention.length
+
+
+@pytest.mark.usefixtures("padded_steps")
+def test_a_place_that_had_a_longer_source_fits_a_cache_that_has_shrunk(translator_artifact: Artifact) -> None:
+    """ONNX Runtime refuses lengths beyond the cache, of padding too."""
+    runner = runner_of(translator_artifact)
+    for n_sources, length in ((4, 40), (3, 5)):
+        runner.encode(0, [[*[5] * (length - 1), EOS]] * n_sources)
+        rows = list(range(n_sources))
+        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
+    (step,) = runner._steps.values()
+    assert step.source_lengths.max() <= runner._cross_attention.length
+
+
+def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "MOST_STEPS", 2)
+    runner = runner_of(translator_artifact)
+    runner.encode(0, [[5, EOS]] * 3)
+    for n_sources in (1, 2, 1, 3):
+        rows = list(range(n_sources))
+        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
+    assert [n_sources for _, n_sources, _, _ in runner._steps] == [1, 3]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
+    classifier = TinyClassifier(seed=2, pooling=pooling)
+    runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
+    rng = np.random.default_rng(3)
+    sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
+    for source, found in zip(sources, runner.classify(sources), strict=True):
+        np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
+    sequences = [Sequence(source, Reading()) for source in sources]
+    ClassificationPass(runner, pooling, unk=1).read(sequences)
+    for sequence in sequences:
+        np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
+    classifier = TinyClassifier(seed=2, pooling=pooling)
+    runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
+    whole = ClassificationPass(runner, pooling, unk=1)
+    rng = np.random.default_rng(3)
+    together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
+    whole.read(together)
+    for sequence in together:
+        alone = Sequence(sequence.source_ids, Reading())
+        whole.read([alone])
+        np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
+
+
+def test_neighbours_change_no_bit_of_what_was_attended_to(translator_artifact: Artifact) -> None:
+    """A target of one token alone is one query, and would be multiplied by another kernel."""
+    rng = np.random.default_rng(3)
+    runner = AttentionRunner(translator_artifact, CPU)
+    sources = [random_source(rng, n) for n in (2, 9, 30, 5, 17, 3)]
+    targets = [random_source(rng, n) for n in (1, 12, 1, 25, 2, 1)]
+    kinds: Kinds = frozenset({"encoder", "decoder", "cross"})
+    for source, target, found in zip(sources, targets, runner.attend(sources, targets, kinds), strict=True):
+        (alone,) = runner.attend([source], [target], kinds)
+        for kind in kinds:
+            np.testing.assert_array_equal(alone[kind], found[kind])

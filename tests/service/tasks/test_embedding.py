@@ -1,0 +1,335 @@
+"""POST /embed: what the tiny models say in numpy is what a client gets, whoever asks at the same time."""
+
+import asyncio
+import base64
+import shutil
+import threading
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+
+from service.artifact import Artifact, read_artifact
+from service.engine.computation import OnePass
+from service.engine.engine import Engine
+from service.engine.pool import Pool
+from service.engine.scheduler import Scheduler, Sequence
+from service.errors import StartRefused
+from service.metrics import EngineMetrics, Metrics, RequestMetrics
+from service.registry import Models
+from service.runner.embedding import EmbeddingRunner
+from service.runner.provider import Provider
+from service.tasks.embedding import Embedded, Embedder, EmbeddingPass
+from service.text.tokenization import Tokenizer
+from tests.service.conftest import Client, Serve, problem
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WINDOW, WORDS, E, TinyClassifier, TinyTranslator
+
+pytestmark = pytest.mark.anyio
+
+Array = NDArray[Any]
+
+TRANSLATOR, CLASSIFIER = "tiny-en-fr", "tiny-sentiment"
+TEXT = "the old man sees a red horse on the beach."
+
+
+@pytest.fixture(scope="session")
+def tokenizer(translator_artifact: Artifact) -> Tokenizer:
+    return Tokenizer(translator_artifact.path("tokenizer.json"))
+
+
+@pytest.fixture(scope="session")
+def classifier_tokenizer(artifacts: Any) -> Tokenizer:
+    return Tokenizer(artifacts / CLASSIFIER / "tokenizer.json")
+
+
+async def embed(client: Client, **body: Any) -> Any:
+    response = await client.post("/embed", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def unit(vectors: Array) -> Array:
+    scaled: Array = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return scaled
+
+
+def random_texts(n: int, longest: int) -> list[str]:
+    rng = np.random.default_rng(0)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, longest))) for _ in range(n)]
+
+
+async def test_an_embedding_is_the_mean_of_the_encoders_states(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    texts = ["the dog runs", "a cat", TEXT]
+    async with serve() as client:
+        body = await embed(client, text=texts, source="en")
+        raw = await embed(client, text=texts, source="en", normalize=False)
+    encoded = tokenizer.encode(texts)
+    expected = np.stack([tiny_translator.states(ids).mean(axis=0) for ids in encoded])
+    np.testing.assert_allclose([one["embedding"] for one in raw["embeddings"]], expected, atol=1e-5)
+    np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], unit(expected), atol=1e-5)
+    assert (body["model"], body["dimensions"]) == (TRANSLATOR, E)
+    assert body["usage"] == {"tokens": sum(map(len, encoded))}
+    assert body["embeddings"][0].keys() == {"embedding"}
+
+
+async def test_every_token_has_a_vector_and_covers_its_part_of_the_text(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    text = "  the dog runs.\n\na cat sees the man."
+    async with serve() as client:
+        body = await embed(client, text=text, model=TRANSLATOR, pooling="none", normalize=False)
+    (found,) = body["embeddings"]
+    sentences = tokenizer.encode(["the dog runs.", "a cat sees the man."])
+    expected = np.concatenate([tiny_translator.states(ids) for ids in sentences])
+    np.testing.assert_allclose(found["embeddings"], expected, atol=1e-5)
+    covered = [text[slice(*token["span"])] for token in found["tokens"]]
+    assert covered == ["the", "dog", "runs", ".", "", "a", "cat", "sees", "the", "man", ".", ""]
+    assert [token["token"] for token in found["tokens"]].count("</s>") == 2
+    assert body["usage"] == {"tokens": len(covered)}
+
+
+async def test_each_vector_of_a_token_has_length_one_unless_told_otherwise(serve: Serve) -> None:
+    async with serve() as client:
+        (found,) = (await embed(client, text=TEXT, source="en", pooling="none"))["embeddings"]
+        (raw,) = (await embed(client, text=TEXT, source="en", pooling="none", normalize=False))["embeddings"]
+    np.testing.assert_allclose(np.linalg.norm(found["embeddings"], axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(found["embeddings"], unit(np.array(raw["embeddings"])), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_words", [1, WINDOW, WINDOW + 1, 30])
+async def test_a_classifier_reads_windows_and_the_mean_is_over_all_their_tokens(
+    serve: Serve, classifier_tokenizer: Tokenizer, tiny_classifier: TinyClassifier, n_words: int
+) -> None:
+    text = " ".join(np.random.default_rng(n_words).choice(WORDS, n_words))
+    (ids,) = classifier_tokenizer.encode([text])
+    bounds = np.linspace(0, len(ids), -(-len(ids) // WINDOW) + 1).astype(int)
+    states = [tiny_classifier.states(ids[a:b]) for a, b in pairwise(bounds)]
+    async with serve() as client:
+        (mean,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False))["embeddings"]
+        (each,) = (await embed(client, text=text, model=CLASSIFIER, normalize=False, pooling="none"))["embeddings"]
+    np.testing.assert_allclose(each["embeddings"], np.concatenate(states), atol=1e-5)
+    np.testing.assert_allclose(mean["embedding"], np.concatenate(states).mean(axis=0), atol=1e-5)
+    assert len(each["tokens"]) == n_words
+
+
+async def test_a_sentence_over_the_models_limit_is_read_in_pieces_and_nothing_is_lost(serve: Serve) -> None:
+    sentence = " ".join(["the dog runs, a cat sees the old man"] * 12)  # 120 tokens, no end in sight
+    async with serve() as client:
+        body = await embed(client, text=sentence, model=TRANSLATOR, pooling="none")
+    (found,) = body["embeddings"]
+    words = [sentence[slice(*token["span"])] for token in found["tokens"]]
+    assert "".join(words) == sentence.replace(" ", "")
+    assert words.count("") > len(words) // MAX_SOURCE_TOKENS, "each piece ends in </s>"
+
+
+async def test_a_text_of_marks_alone_is_read_as_it_is(
+    serve: Serve, tokenizer: Tokenizer, tiny_translator: TinyTranslator
+) -> None:
+    async with serve() as client:
+        body = await embed(client, text=["the dog", "---"], source="en", normalize=False)
+    expected = [tiny_translator.states(ids).mean(axis=0) for ids in tokenizer.encode(["the dog", "---"])]
+    np.testing.assert_allclose([one["embedding"] for one in body["embeddings"]], expected, atol=1e-5)
+
+
+async def test_base64_is_the_same_numbers(serve: Serve) -> None:
+    async with serve() as client:
+        for pooling, key, shape in (("mean", "embedding", (E,)), ("none", "embeddings", (-1, E))):
+            (plain,) = (await embed(client, text=TEXT, source="en", pooling=pooling))["embeddings"]
+            (coded,) = (await embed(client, text=TEXT, source="en", pooling=pooling, encoding="base64"))["embeddings"]
+            decoded = np.frombuffer(base64.b64decode(coded[key]), "<f4").reshape(shape)
+            np.testing.assert_allclose(decoded, plain[key], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [TRANSLATOR, CLASSIFIER])
+async def test_many_clients_at_once_get_the_answers_of_one_at_a_time_to_the_last_bit(serve: Serve, model: str) -> None:
+    texts = random_texts(48, longest=60)
+    bodies: list[dict[str, Any]] = [
+        {"text": text, "model": model, "pooling": ("mean", "none")[i % 2], "encoding": "base64"}
+        for i, text in enumerate(texts)
+    ]
+    async with serve(prefill_padded_tokens=200) as client:
+        alone = [await embed(client, **body) for body in bodies]
+        together = await asyncio.gather(*[embed(client, **body) for body in bodies])
+        in_one = await embed(client, text=texts, model=model, encoding="base64")
+    assert together == alone
+    means = [body["embeddings"][0] for body in alone[::2]]
+    assert in_one["embeddings"][::2] == means
+
+
+async def test_which_model_could_serve_is_said(serve: Serve) -> None:
+    async with serve() as client:
+
+        async def detail(status: int, **body: Any) -> str:
+            found: str = problem(await client.post("/embed", json={"text": "a dog", **body}), status)["detail"]
+            return found
+
+        both = "en (tiny-en-fr), tiny-sentiment"
+        assert await detail(422) == f"several models could serve, name model or source: {both}"
+        assert await detail(422, source="xx") == f"no translator here reads xx; there are {both}"
+        assert (
+            await detail(422, source="fr", model=TRANSLATOR) == "no translator here reads fr; there are en (tiny-en-fr)"
+        )
+        unknown = "no model named 'big' can embed here; there are tiny-en-fr, tiny-sentiment"
+        assert await detail(404, model="big") == unknown
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"text": ""}, "text: must not be empty"),
+        ({"text": ["a", ""]}, "text: text 1 of 2 is empty"),
+        ({"text": 5}, "text: must be a string or a list of strings"),
+        ({"text": "a", "pooling": "max"}, "pooling: Input should be 'mean' or 'none'"),
+        ({"text": "a", "encoding": "hex"}, "encoding: Input should be 'json' or 'base64'"),
+        ({"text": "a", "normalize": 1}, "normalize: Input should be a valid boolean"),
+        ({"text": "a", "attention": True}, "attention: Extra inputs are not permitted"),
+        ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
+        ({"text": ["a", " \n"]}, "text 1 of 2 is white space only, there is nothing to embed"),
+    ],
+)
+async def test_what_is_not_acceptable_is_named(serve: Serve, body: Any, detail: str) -> None:
+    async with serve() as client:
+        assert problem(await client.post("/embed", json={"model": CLASSIFIER} | body), 422)["detail"] == detail
+
+
+async def test_too_many_numbers_are_refused_before_anything_is_read(serve: Serve) -> None:
+    async with serve(max_embedding_numbers=3 * E) as client:
+        await embed(client, text=["a dog"] * 3, source="en")
+        response = await client.post("/embed", json={"text": "a dog runs", "source": "en", "pooling": "none"})
+        many = problem(await client.post("/embed", json={"text": ["a"] * 4, "source": "en"}), 422)
+    assert problem(response, 422)["detail"] == (
+        f"4 embeddings of {E} dimensions have {4 * E} numbers, the limit is {3 * E}; "
+        'send shorter texts, or ask for "pooling": "mean"'
+    )
+    assert many["detail"].endswith("send fewer texts")
+    assert "encode;dur=0.00" in response.headers["server-timing"]
+
+
+async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
+    async with serve() as client:
+        response = await client.post("/embed", json={"text": "the dog", "source": "en"})
+        metrics = (await client.get("/metrics")).text.splitlines()
+        document = (await client.get("/openapi.json")).json()
+    parts = dict(part.split(";dur=") for part in response.headers["server-timing"].split(", "))
+    assert float(parts["encode"]) > 0
+    assert 'attend_requests_total{route="/embed",status="200"} 1.0' in metrics
+    assert 'attend_tokens_total{side="source",task="embedding"} 3.0' in metrics
+    assert 'attend_waiting{task="embedding"} 0.0' in metrics
+    schemas = document["components"]["schemas"]
+    assert schemas["EmbedRequest"]["properties"].keys() == {
+        "text", "model", "timeout_s", "source", "pooling", "normalize", "encoding"
+    }  # fmt: skip
+    responses = document["paths"]["/embed"]["post"]["responses"]
+    assert sorted(responses) == ["200", "400", "404", "408", "413", "415", "422", "500", "503", "504"]
+
+
+def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Path, artifacts: Path) -> None:
+    graph = onnx.load(artifacts / CLASSIFIER / "classifier.onnx", load_external_data=False)
+    kept = [output for output in graph.graph.output if output.name != "last_hidden_state"]
+    del graph.graph.output[:]
+    graph.graph.output.extend(kept)
+    onnx.save(graph, tmp_path / "classifier.onnx")
+    shutil.copy(artifacts / CLASSIFIER / "weights.bin", tmp_path)
+    artifact = Artifact(tmp_path, read_artifact(artifacts / CLASSIFIER).manifest)
+    with pytest.raises(StartRefused, match=r"classifier\.onnx: has no last_hidden_state"):
+        EmbeddingRunner(artifact, Provider("cpu", 1))
+
+
+class GatedEncoder:
+    """An encoder that waits for the test, and fails where it is told to."""
+
+    def __init__(self, runner: EmbeddingRunner) -> None:
+        self._runner = runner
+        self.width = runner.width
+        self.gate = threading.Event()
+        self.gate.set()
+        self.arrived = threading.Semaphore(0)
+        self.batches: list[int] = []
+        self.error: Exception | None = None
+
+    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        self.arrived.release()
+        assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
+        self.batches.append(len(sources))
+        if self.error is not None:
+            raise self.error
+        return self._runner.embed(sources)
+
+
+class Bench:
+    """One embedder on a gated encoder, which reads two short texts at a time."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.encoder = GatedEncoder(EmbeddingRunner(artifact, Provider("cpu", 1)))
+        self.metrics = Metrics()
+        self.engine = Engine[Embedded](
+            "gated",
+            OnePass(EmbeddingPass(self.encoder, UNK)),
+            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
+            EngineMetrics(self.metrics, "embedding"),
+            probe_interval_s=3600,
+        )
+        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
+        pool = Pool([self.engine], RequestMetrics(self.metrics, "embedding"))
+        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, self.encoder.width, 1000)
+        self.models = Models([], [], [embedder])
+
+    async def hold(self) -> None:
+        """Stop at the next pass."""
+        while self.encoder.arrived.acquire(blocking=False):
+            pass
+        self.encoder.gate.clear()
+
+    async def await_pass(self) -> None:
+        assert await asyncio.to_thread(self.encoder.arrived.acquire, timeout=PATIENCE_S), "no pass came"
+
+
+@pytest.fixture
+def bench(artifacts: Any) -> Bench:
+    return Bench(read_artifact(artifacts / CLASSIFIER))
+
+
+async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        bench.encoder.error = MemoryError("the secret cause")
+        detail = problem(await client.post("/embed", json={"text": "a"}), 500)["detail"]
+        assert detail == "a forward pass of gated failed (MemoryError); the log has the reason"
+        not_ready = problem(await client.get("/health/ready"), 503)
+        assert not_ready["detail"] == f"{CLASSIFIER}: the last forward pass failed (MemoryError)"
+        bench.encoder.error = None
+        await embed(client, text="a")
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        await bench.hold()
+        running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
+        await bench.await_pass()
+        left = bench.engine.submit([Sequence([5], Embedded(False))], bench.engine.clock() + PATIENCE_S)
+        refused = await client.post("/embed", json={"text": "a"})
+        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
+        assert refused.headers["Retry-After"] == "1"
+        left.cancel()
+        bench.encoder.gate.set()
+        assert (await running).status_code == 200
+        while bench.engine.n_waiting:  # who left is in the queue until the next step
+            await asyncio.sleep(0.001)
+        await embed(client, text="the dog")
+        metrics = (await client.get("/metrics")).text.splitlines()
+    assert bench.encoder.batches == [1, 1, 1], "the warm-up, the first and the last request"
+    assert 'attend_rejected_total{reason="queue_full",task="embedding"} 1.0' in metrics
+
+
+async def test_a_deadline_that_passed_is_a_gateway_timeout_and_draining_is_told(serve: Serve, bench: Bench) -> None:
+    async with serve(bench.models, bench.metrics) as client:
+        problem(await client.post("/embed", json={"text": "a", "timeout_s": 1e-9}), 504)
+        bench.models.drain()
+        assert "is draining" in problem(await client.post("/embed", json={"text": "a"}), 503)["detail"]

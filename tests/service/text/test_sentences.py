@@ -1,0 +1,202 @@
+# ruff: noqa: RUF001  Punctuation of several scripts is what is tested.
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.text import sentences as module
+from service.text.joining import join
+from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, sentence_spans, stripped
+from service.text.spans import Span
+
+TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))
+
+
+def sentences(text: str, language: str = "en") -> list[str]:
+    return [span.of(text) for span in sentence_spans(text, language)]
+
+
+def test_sentences_are_split_without_the_white_space_around_them() -> None:
+    assert sentences("  Mr. Smith ran.  Did he?\tYes! ") == ["Mr. Smith ran.", "Did he?", "Yes!"]
+
+
+def test_a_line_break_ends_a_sentence() -> None:
+    assert sentences("one\ntwo\r\n\r\nthree") == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- one\n- two\n\t* three", ["one", "two", "three"]),
+        ("a) Open it.\n12) Come in.\n• Go.", ["Open it.", "Come in.", "Go."]),
+        ("## The dog\n> > I am here.\n---\n***", ["The dog", "I am here."]),
+        ("Home | News |\nName:\tTom\t\tAge:\t35", ["Home", "News", "Name:", "Tom", "Age:", "35"]),
+        ("2 - 1 = 1, a|b, #1 and A-B", ["2 - 1 = 1, a|b, #1 and A-B"]),
+        ("(a) Open it.\n(iii) Go.\n1)The dog\nа) Да.", ["Open it.", "Go.", "The dog", "Да."]),
+        ("1.1 Overview\n1.2.3. The dog\n1.5 million", ["Overview", "The dog", "1.5 million"]),
+        ("a. Open it.\nb. Go.\n\nC. Einstein was here.", ["Open it.", "Go.", "C. Einstein was here."]),
+        ("А. Один\nБ. Два", ["Один", "Два"]),
+        ("A. Einstein was here.\nI. Newton too.", ["A. Einstein was here.", "I. Newton too."]),
+        ("00:01.000 --> 00:04.000 align:start position:0%\nHello.\n01:00:01,000 --> 01:00:02,000", ["Hello."]),
+    ],
+)
+def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("fr", "M. Dupont est là. Il dort.", ["M. Dupont est là.", "Il dort."]),
+        ("fr", "Le Dr. Martin vit en 50 av. J.-C. en Grèce.", ["Le Dr. Martin vit en 50 av. J.-C. en Grèce."]),
+        (
+            "de",
+            "Im 19. Jahrhundert gab es sie. Am 3. Oktober auch.",
+            ["Im 19. Jahrhundert gab es sie.", "Am 3. Oktober auch."],
+        ),
+        ("de", "Er starb im Jahr 19. Die Frau lebte.", ["Er starb im Jahr 19.", "Die Frau lebte."]),
+        ("de", "Wir gehen am 5. Kommst du mit?", ["Wir gehen am 5.", "Kommst du mit?"]),
+        ("fr", "J'aime l'art. Il mesure 5 m. Oui.", ["J'aime l'art.", "Il mesure 5 m.", "Oui."]),
+        ("fr", "C'est beau, c.-à-d. grand.", ["C'est beau, c.-à-d. grand."]),
+        ("ru", "См. рис. 3 на стр. 15. Там 5 млн. человек.", ["См. рис. 3 на стр. 15.", "Там 5 млн. человек."]),
+        (
+            "ru",
+            "Это театр им. Горького. Около 300 г. до н. э. там жили.",
+            ["Это театр им. Горького.", "Около 300 г. до н. э. там жили."],
+        ),
+        ("ru", "Ножи и т. д. лежат там. Иди.", ["Ножи и т. д. лежат там.", "Иди."]),
+        ("ru", "Я помогаю им. Они ушли.", ["Я помогаю им.", "Они ушли."]),
+        ("ru", "Это улица им. Ю. А. Гагарина.", ["Это улица им. Ю. А. Гагарина."]),
+        ("ru", "«Да!» — сказал он. Ушёл.", ["«Да!» — сказал он.", "Ушёл."]),
+        ("ru", "— Привет! — сказал он. — Как дела?", ["Привет! — сказал он.", "— Как дела?"]),
+        ("ja", "「行くよ。」と言った。本当？", ["「行くよ。」と言った。", "本当？"]),
+        ("ja", "『はい。そうです。』と言った。", ["『はい。そうです。』と言った。"]),
+        ("ja", '"はい。"と言った。どうして？と聞いた。', ['"はい。"と言った。', "どうして？と聞いた。"]),
+        ("ja", "来た！3時だ。53人いる。", ["来た！", "3時だ。", "53人いる。"]),
+        (
+            "ja",
+            "今年は１０．５％増えた。「そう。」もう帰ろう。",
+            ["今年は１０．５％増えた。", "「そう。」", "もう帰ろう。"],
+        ),
+        ("ja", "（１）犬\n１．猫\n②鳥\n１．５倍だ\n（株）山田", ["犬", "猫", "鳥", "１．５倍だ", "（株）山田"]),
+        ("ja", "本当？とても遠い。", ["本当？", "とても遠い。"]),
+        ("ja", "これはDr. Smithの本。ASP.NETだ。", ["これはDr. Smithの本。", "ASP.NETだ。"]),
+        ("ja", "・犬\n(株) 山田\n(ア) 猫", ["犬", "(株) 山田", "猫"]),
+        ("ja", "「行くよ。」「はい。」", ["「行くよ。」", "「はい。」"]),
+        ("en", "See vol. 3 of it. It is approx. 5 km.", ["See vol. 3 of it.", "It is approx. 5 km."]),
+    ],
+)
+def test_a_full_stop_of_an_abbreviation_or_an_ordinal_ends_nothing(
+    language: str, text: str, expected: list[str]
+) -> None:
+    assert sentences(text, language) == expected
+
+
+def test_white_space_only_has_no_sentences() -> None:
+    assert sentences(" \n\t \r\n") == []
+
+
+def test_sentences_are_split_where_no_space_is_written() -> None:
+    assert sentences("你好。再见！", "zh") == ["你好。", "再见！"]
+
+
+@pytest.mark.parametrize("space", "\u00a0\u1680\u2003\u202f\u205f\u3000")
+def test_any_white_space_may_stand_before_a_full_stop(space: str) -> None:
+    """sentencex 1.0.32 panics at it behind a capital letter, which it takes for an initial."""
+    assert sentences(f"Vitamin C{space}. Really{space}?{space}Yes.") == [f"Vitamin C{space}. Really{space}?", "Yes."]
+
+
+def test_a_long_line_has_the_sentences_that_its_parts_have() -> None:
+    one = "Mr. Smith paid 3.50, and left."
+    assert sentences(" ".join([one] * 300)) == [one] * 300
+    assert sentences("你好。" * 3000, "zh") == ["你好。"] * 3000
+
+
+def test_a_sentence_without_end_is_cut_between_words() -> None:
+    words = "neither here nor there, " * 300
+    pieces = sentences(words)
+    assert len(pieces) == -(-len(words) // WINDOW)
+    assert " ".join(pieces) == words.strip()
+    assert "".join(sentences("a" * 5 * WINDOW)) == "a" * 5 * WINDOW
+
+
+@pytest.mark.parametrize("text", ["\"'“" * 3000, "漢字。" * 3000, "a " * 5000, "a. B" + "c" * 9000, " " * 9000])
+def test_a_long_line_is_never_looked_at_as_a_whole(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 50,000 quotation marks the search for sentences stopped the whole service for ten seconds."""
+    looked_at: list[int] = []
+    segment = module.sentencex.segment
+
+    def watched(language: str, part: str) -> list[str]:
+        looked_at.append(len(part))
+        return segment(language, part)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(module.sentencex, "segment", watched)
+    sentence_spans(text, "en")
+    assert max(looked_at) <= WINDOW
+    assert sum(looked_at) <= 2 * len(text)
+
+
+@given(TEXTS, st.sampled_from(["en", "fr", "de", "ru", "ja", "xx"]))
+def test_joining_the_sentences_themselves_gives_the_text_back(text: str, language: str) -> None:
+    spans = sentence_spans(text, language)
+    joined, places = join(text, spans, [span.of(text) for span in spans], language, language)
+    assert joined == text
+    assert places == spans
+
+
+@given(TEXTS, st.sampled_from(["en", "ja"]), st.sampled_from([1, 4, WINDOW]))
+def test_between_sentences_there_is_nothing_but_white_space_and_marks(text: str, language: str, window: int) -> None:
+    rest = list(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "WINDOW", window)
+        spans = sentence_spans(text, language)
+    for span in spans:
+        assert stripped(text, span) == span
+        rest[span.start : span.end] = [""] * (span.end - span.start)
+    cells = [f"{cell.strip()} " for cell in CELLS.split("".join(rest)) if cell.strip()]
+    assert all(MARK.fullmatch(cell) or LETTER_MARK.match(f"{cell}A") for cell in cells)
+
+
+@given(TEXTS, st.lists(st.text(max_size=5), min_size=100, max_size=100))
+def test_the_target_spans_are_where_the_targets_stand(text: str, targets: list[str]) -> None:
+    spans = sentence_spans(text, "en")[:100]
+    joined, places = join(text, spans, targets[: len(spans)], "en", "fr")
+    assert [place.of(joined) for place in places] == targets[: len(spans)]
+
+
+def test_a_space_is_put_in_where_only_the_target_language_writes_one() -> None:
+    text = "你好。再见！\n好。"
+    spans = sentence_spans(text, "zh")
+    assert join(text, spans, ["Hello.", "Bye!", "Good."], "zh", "en")[0] == "Hello. Bye!\nGood."
+    assert join(text, spans, ["は。", "で！", "い。"], "zh", "ja")[0] == "は。で！\nい。"
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "right"),
+    [
+        ("one two three, four five six", "one two three,", "four five six"),
+        ("a, two three four five six", "a, two three", "four five six"),  # the clause ends too near to the start
+        ("one two", "one", "two"),
+        ("abcdef", "abc", "def"),
+        ("你好你好、再见再见", "你好你好、", "再见再见"),
+        ("ab", "a", "b"),
+    ],
+)
+def test_a_long_sentence_is_halved_at_a_clause_or_a_word_or_a_character(text: str, left: str, right: str) -> None:
+    parts = halves(text, Span(0, len(text)))
+    assert parts is not None
+    assert [part.of(text) for part in parts] == [left, right]
+
+
+@given(TEXTS)
+def test_halves_are_shorter_and_lose_nothing_but_white_space(text: str) -> None:
+    span = stripped(text, Span(0, len(text)))
+    if span is None:
+        return
+    parts = halves(text, span)
+    if parts is None:
+        assert span.end - span.start == 1
+        return
+    left, right = parts
+    assert span.start == left.start < left.end <= right.start < right.end == span.end
+    assert text[left.end : right.start].strip() == ""
