@@ -62,6 +62,13 @@ def test_python_has_the_commands_that_pages_name(page: Path) -> None:
     assert [name for name in sorted(named) if not has_command(*name)] == []
 
 
+@pages_of_today
+def test_files_that_pages_name_exist(page: Path) -> None:
+    packages = "benchmarks|docker|docs|export|model|service|tests"
+    named = [code for code in codes(page) if re.fullmatch(rf"(?:{packages})/[\w./-]*", code)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def tokens(page: Path) -> Iterator[Token]:
     yield from MARKDOWN.parse(page.read_text(encoding="utf-8"))
 
