@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from pydantic import BaseModel
 
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
+from service.metrics import Metrics
+from service.schemas.requests import AttentionSelection, ClassifyRequest, EmbedRequest, TranslateRequest
 
 MOST_CHARACTERS = 600
 HISTORY = {"CHANGELOG.md", "measurements.md"}
@@ -67,6 +70,21 @@ def test_files_that_pages_name_exist(page: Path) -> None:
     packages = "benchmarks|docker|docs|export|model|service|tests"
     named = [code for code in codes(page) if re.fullmatch(rf"(?:{packages})/[\w./-]*", code)]
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("schema", [TranslateRequest, ClassifyRequest, EmbedRequest, AttentionSelection])
+def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
+    described = set(codes(ROOT / "docs" / "api.md"))
+    assert schema.model_fields.keys() - described == set()
+
+
+def test_every_metric_is_described() -> None:
+    metrics = Metrics()
+    metrics.watch(list)
+    families = [*metrics.registry.collect()]
+    counted = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    described = {code for code in codes(ROOT / "docs" / "operate.md") if code.startswith("attend_")}
+    assert described == counted
 
 
 def tokens(page: Path) -> Iterator[Token]:
