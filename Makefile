@@ -4,9 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MODELS := $(notdir $(wildcard checkpoints/*))
+# ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
+PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
+TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train bench lecture docs screenshots clean
+.PHONY: help serve test check format export train bench lecture docs screenshots lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -41,10 +44,10 @@ train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DAT
 	$(BIN)/python -m model train model/configs/translate-en-ja.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
 	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
 
-bench: $(VENV)/bench.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
+bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
-lecture: $(VENV)/bench.installed ## Train and compare every system of the lecture (make lecture DATA=path, or QUICK=1 for minutes).
+lecture: $(VENV)/dev.installed ## Train and compare every system of the lecture (make lecture DATA=path, or QUICK=1 for minutes).
 	$(BIN)/python -m benchmarks lecture $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README.md and docs anew.
@@ -53,6 +56,13 @@ docs: $(VENV)/dev.installed ## Write the tables of settings and scores in README
 screenshots: $(VENV)/dev.installed ## Take the pictures in docs/images anew (needs Chromium).
 	$(BIN)/python -m docs.screenshots
 
+lock: $(VENV)/bin/python ## Resolve all dependencies anew, into requirements/ (UPGRADE=1 for newer versions).
+	$(BIN)/python -m pip install --quiet uv
+	set -e; for extra in cpu cuda dev; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate $(if $(UPGRADE),--upgrade) \
+	    --custom-compile-command 'make lock' --no-emit-package torch --extra $$extra --output-file requirements/$$extra.txt pyproject.toml; \
+	done
+
 clean: ## Remove the virtual environment and caches.
 	rm -rf $(VENV) .bench .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -60,14 +70,19 @@ $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 15) else "attend needs Python 3.11 to 3.14, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/serve.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+# Each lock has everything that it needs, with hashes. onnxruntime and onnxruntime-gpu install the same package, so that
+# one must go before the other comes.
+define install
+	$(BIN)/python -m pip uninstall --quiet --yes onnxruntime onnxruntime-gpu 2>/dev/null
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement $<
+endef
+
+$(VENV)/serve.installed: requirements/$(PROVIDER).txt | $(VENV)/bin/python
+	$(install)
+	rm -f $(VENV)/dev.installed
 	touch $@
 
-$(VENV)/dev.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/dev.installed: requirements/dev.txt | $(VENV)/bin/python
+	$(install)
+	$(BIN)/python -m pip install --quiet $(TORCH)
 	touch $@ $(VENV)/serve.installed
-
-$(VENV)/bench.installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
-	touch $@ $(VENV)/dev.installed $(VENV)/serve.installed
