@@ -1,0 +1,123 @@
+"""The image and the compose files, as far as they can be checked without a Docker Engine."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.running_service import ROOT
+
+COMPOSE_FILES = ["compose.yaml", "compose.cpu.yaml"]
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Each instruction of the Dockerfile and its arguments."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = re.sub(r"\\\n\s*", " ", text).splitlines()
+    return [(name, arguments) for name, _, arguments in (line.partition(" ") for line in lines if line)]
+
+
+def services(file: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / file).read_text(encoding="utf-8"))["services"]
+    return found
+
+
+def test_a_changed_source_installs_nothing_again() -> None:
+    """Dependencies, models and sources are layers in this order, and sources are copied once."""
+    [install] = [
+        i for i, (name, arguments) in enumerate(instructions()) if name == "RUN" and "pip install" in arguments
+    ]
+    copies = [(i, arguments.split()[0]) for i, (name, arguments) in enumerate(instructions()) if name == "COPY"]
+    assert [source for _, source in copies] == ["artifacts", "service"]
+    assert install < copies[0][0]
+
+
+def test_dependencies_come_from_a_lock_of_hashes_through_a_cache() -> None:
+    [install] = [arguments for name, arguments in instructions() if name == "RUN" and "pip install" in arguments]
+    assert {"--require-hashes", "--no-deps", "--mount=type=cache,target=/root/.cache/pip"} <= set(install.split())
+    assert "--mount=type=bind,source=requirements,target=/requirements" in install
+    assert "--requirement /requirements/${PROVIDER}.txt" in install
+
+
+def test_no_stage_exports_anything() -> None:
+    assert [name for name, _ in instructions()].count("FROM") == 1
+    for provider in ("cpu", "cuda"):
+        assert not re.search("^(torch|onnx)==", (ROOT / "requirements" / f"{provider}.txt").read_text(), re.MULTILINE)
+
+
+def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
+    first, *others = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert first == "*"
+    assert {line for line in others if line.startswith("!")} == {"!requirements", "!artifacts", "!service"}
+
+
+def test_the_image_runs_the_service_as_nobody_else_and_asks_its_health() -> None:
+    said = dict(instructions())
+    assert said["USER"] == "10001"
+    assert said["ENTRYPOINT"] == '["python", "-m", "service"]'
+    assert said["HEALTHCHECK"].endswith('CMD ["python", "-m", "service.health"]')
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES)
+def test_compose_files_are_valid(file: str) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", file]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("file", COMPOSE_FILES)
+def test_compose_reads_its_files(file: str) -> None:
+    version = shutil.which("docker") and subprocess.run(["docker", "compose", "version"], capture_output=True)
+    if not version or version.returncode:
+        pytest.skip("docker compose is not installed")
+    subprocess.run(["docker", "compose", "--file", file, "config", "--quiet"], cwd=ROOT, check=True)
+
+
+def test_the_gpu_serves_with_everything_that_the_cpu_has() -> None:
+    gpu = services("compose.yaml")
+    for name in services("compose.cpu.yaml"):
+        assert gpu[name]["extends"] == {"file": "compose.cpu.yaml", "service": name}
+    attend = gpu["attend"]
+    assert (attend["build"]["args"], attend["environment"]) == ({"PROVIDER": "cuda"}, {"ATTEND_PROVIDER": "cuda"})
+
+
+@pytest.mark.parametrize("name", ["attend", "prometheus"])
+def test_services_are_limited(name: str) -> None:
+    service = services("compose.cpu.yaml")[name]
+    assert service["mem_limit"]
+    assert set(service["logging"]["options"]) == {"max-size", "max-file"}
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert any(mount.startswith("/tmp:") for mount in service["tmpfs"])  # the root file system is read-only
+
+
+def test_prometheus_is_on_loopback_and_keeps_its_data() -> None:
+    prometheus = services("compose.cpu.yaml")["prometheus"]
+    assert prometheus["ports"] == ["${PUBLISH_PROMETHEUS:-127.0.0.1:9090}:9090"]
+    assert "prometheus:/prometheus" in prometheus["volumes"]
+
+
+def test_what_env_can_set_is_in_its_example_with_its_default() -> None:
+    text = "".join((ROOT / file).read_text(encoding="utf-8") for file in COMPOSE_FILES)
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    defaults = dict(re.findall(r"\$\{(\w+):-(.*?)\}", text))
+    assert len(defaults) == 4
+    for name, default in defaults.items():
+        assert f"#{name}={default}\n" in example
+
+
+@pytest.mark.parametrize(("vendor", "code"), [("0x10de", 0), ("0x1414", 0), ("0x8086", 1)])
+def test_a_host_without_a_gpu_is_told_the_other_command(vendor: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "0000:00:01.0").mkdir()
+    (tmp_path / "0000:00:01.0" / "vendor").write_text(f"{vendor}\n")
+    *shell, script = services("compose.yaml")["gpu"]["command"]
+    assert "/sys/bus/pci/devices" in script
+    command = [*shell, script.replace("/sys/bus/pci/devices", str(tmp_path))]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == code
+    assert ("docker compose --file compose.cpu.yaml up" in checked.stdout) == bool(code)
