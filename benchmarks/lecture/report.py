@@ -42,14 +42,23 @@ def write(quick: bool, console: Console) -> Path:
         "machine": machine_table(machine("lecture-quality", quick)),
     }
     for family, scores in SCORES.items():
-        records = [record for record in quality if record["family"] == family]
-        rows = _rows(records, {r["system"]: r for r in speed if r["family"] == family}, scores)
-        console.print(printed(family, rows))
-        places[family] = measured(markdown(rows), records)
+        tables = []
+        for records in _by_commit([record for record in quality if record["family"] == family]):
+            systems = {record["system"] for record in records}
+            rows = _rows(records, {r["system"]: r for r in speed if r["system"] in systems}, scores)
+            console.print(printed(family, rows))
+            tables.append(measured(markdown(rows), records))
+        places[family] = "\n\n".join(tables) or measured("", [])
     places |= dict.fromkeys(PLOTS, measured("", []))
     places |= {plot.stem: image(plot) for plot in _draw(quality, speed, path.parent / "lecture")}
     fill(TEMPLATE, places, path)
     return path
+
+
+def _by_commit(records: list[Record]) -> list[list[Record]]:
+    """What was measured at one commit, the earliest first: a table never mixes two."""
+    commits = dict.fromkeys(record["commit"] for record in sorted(records, key=lambda record: record["date"]))
+    return [[record for record in records if record["commit"] == commit] for commit in commits]
 
 
 def _rows(quality: list[Record], speed: dict[str, Record], scores: dict[str, str]) -> Rows:
@@ -57,14 +66,15 @@ def _rows(quality: list[Record], speed: dict[str, Record], scores: dict[str, str
     decoding = any(record["decoding"] for record in speed.values())
     header = ["system", "lecture", "parameters", *scores.values()]
     header += ["same when shuffled"] if shuffled else []
-    header += ["training tokens/s"] + [f"ms a token at {length}" for length in LENGTHS if decoding]
+    header += ["training tokens/s"] if speed else []
+    header += [f"ms a token at {length}" for length in LENGTHS if decoding]
     rows = [header]
     for record in quality:
         times = speed.get(record["system"], {"training": {}, "decoding": {}})
         row = [record["system"], record["section"], f"{record['parameters'] / 1e6:.2f} M"]
         row += [f"{record['scores'][name]:.{DECIMALS.get(name, 1)}f}" for name in scores]
         row += [f"{record['same_when_shuffled']:.0%}"] if shuffled else []
-        row.append(f"{tokens_per_s(times):,.0f}" if times["training"] else "")
+        row += [f"{tokens_per_s(times):,.0f}" if times["training"] else ""] if speed else []
         row += [_milliseconds(times["decoding"], length) for length in LENGTHS if decoding]
         rows.append(row)
     return rows
