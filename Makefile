@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TRAIN = $(BIN)/python -m model train $(if $(DATA),--data $(DATA))
 MODELS := $(notdir $(wildcard checkpoints/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
@@ -33,16 +34,12 @@ format: $(VENV)/dev.installed ## Format the code.
 export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 artifacts.
 	set -e; for model in $(MODELS); do $(BIN)/python -m export checkpoints/$$model artifacts/$$model; done
 
-train: $(VENV)/dev.installed ## Train the shipped models from the corpora in DATA (make train DATA=path).
-	$(BIN)/python -m model train model/configs/translate-en-fr.yaml $(if $(DATA),--data $(DATA))
-	$(BIN)/python -m model train model/configs/translate-fr-en.yaml $(if $(DATA),--data $(DATA))
-	$(BIN)/python -m model train model/configs/translate-en-de.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
-	$(BIN)/python -m model train model/configs/translate-de-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
-	$(BIN)/python -m model train model/configs/translate-ru-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
-	$(BIN)/python -m model train model/configs/translate-en-ru.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
-	$(BIN)/python -m model train model/configs/translate-ja-en.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-fr-en --new-vocabulary
-	$(BIN)/python -m model train model/configs/translate-en-ja.yaml $(if $(DATA),--data $(DATA)) --start checkpoints/translate-en-fr --new-vocabulary
-	$(BIN)/python -m model train model/configs/sentiment-imdb.yaml $(if $(DATA),--data $(DATA))
+train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
+	set -e; for model in translate-en-fr translate-fr-en sentiment-imdb; do $(TRAIN) checkpoints/$$model; done
+	set -e; for target in de ru ja; do \
+	  $(TRAIN) checkpoints/translate-en-$$target --start runs/translate-en-fr/checkpoint --new-vocabulary; \
+	  $(TRAIN) checkpoints/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \
+	done
 
 bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)

@@ -11,7 +11,7 @@ import torch
 from tokenizers import Tokenizer, models
 
 from model.checkpoint import build_model, save_checkpoint
-from model.config import Config, DataConfig, DataSource, TrainingConfig, TransformerConfig
+from model.config import Config, TransformerConfig
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID, SPECIAL_TOKENS
 
@@ -60,19 +60,7 @@ def _config() -> Config:
         source="en",
         target="fr",
     )
-    none = DataSource(file="none", licence="none")
-    training = TrainingConfig(
-        batch_tokens=1,
-        max_steps=1,
-        learning_rate=1.0,
-        warmup_steps=1,
-        decay_steps=1,
-        weight_decay=0.0,
-        checkpoint_every_steps=1,
-    )
-    data = DataConfig(train=(none,), max_tokens=512)
-    description = "Random weights, to measure speed."
-    return Config(name="random-6-6", description=description, model=model, data=data, training=training)
+    return Config(name="random-6-6", description="Random weights, to measure speed.", max_tokens=512, model=model)
 
 
 def _tokenizer() -> Tokenizer:

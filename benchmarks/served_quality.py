@@ -12,11 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.workspace import ROOT
-from model.checkpoint import CONFIG
-from model.config import load_config
 from model.data import Row, load_rows
 from model.evaluation.cases import Suite, pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
+from model.recipe import load_experiment
 
 AT_ONCE = 64
 TIMEOUT_S = 300.0
@@ -33,14 +32,14 @@ def measure(client: httpx.Client, data: Path | None, tests: Sequence[str], limit
     """
     table = Table("model", "test set", "texts", "metric", "as served")
     for model in _content(client.get("/models"))["models"]:
-        config = load_config(ROOT / "checkpoints" / model["name"] / CONFIG)
-        for source in config.data.test:
+        experiment = load_experiment(ROOT / "checkpoints" / model["name"])
+        for source in experiment.data.test:
             if _is_wanted(source.file, tests):
                 rows = load_rows(source, data)[:limit]
                 name = Path(source.file).name.split(".")[0]
                 for metric, score in scores(client, model, rows).items():
                     table.add_row(model["name"], name, f"{len(rows):,}", metric, f"{score:.2f}")
-        suite = suite_for(config.model) if _is_wanted("cases", tests) else None
+        suite = suite_for(experiment.model) if _is_wanted("cases", tests) else None
         if suite is not None:
             passed, n = cases_passed(client, model, suite)
             table.add_row(model["name"], "cases", f"{n:,}", "passed, %", f"{100 * passed / n:.2f}")

@@ -5,33 +5,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
 from rich.console import Console
 
 from benchmarks.workspace import ROOT
 from model.checkpoint import EVALUATION, TOKENIZER, TRAINING
-from model.config import Config
+from model.config import CONFIG, ConfigError, save_config
+from model.recipe import Experiment, load_experiment, save_recipe
 
 QUICK = {"max_steps": 60, "checkpoint_every_steps": 20, "warmup_steps": 10, "decay_steps": 30}
 QUICK_TRAIN, QUICK_TEST = {"sample": 4000}, {"sample": 100}
 
 
-def quick_config(config: Config) -> Config:
+def quick_experiment(experiment: Experiment) -> Experiment:
     """The same, trained for a few steps on a few rows."""
-    content = config.model_dump()
+    content = experiment.model_dump()
     content["training"] |= QUICK
     content["data"]["train"] = [source | QUICK_TRAIN for source in content["data"]["train"]]
     content["data"]["test"] = [source | QUICK_TEST for source in content["data"]["test"]]
-    return Config.model_validate(content)
+    return Experiment.model_validate(content)
 
 
 def train_and_evaluate(
-    config: Config, directory: Path, data: Path | None, console: Console, tokenizer: Path | None = None
+    experiment: Experiment, directory: Path, data: Path | None, console: Console, tokenizer: Path | None = None
 ) -> Path:
-    """Train and score a model, where that was not done before with this very configuration.
+    """Train and score a model, where that was not done before with this very configuration and recipe.
 
     Args:
-        directory: where its configuration, its run, its checkpoint and what the commands print are.
+        directory: where its configuration, its recipe, its run with the checkpoint and what the commands print are.
         tokenizer: of another model, to be shared; None trains one.
 
     Returns:
@@ -40,30 +40,38 @@ def train_and_evaluate(
     Raises:
         RuntimeError: a command failed; it names the file with what that printed.
     """
-    run, checkpoint = directory / "run", directory / "checkpoint"
-    _begin(config, directory, tokenizer)
+    run = directory / "run"
+    checkpoint = run / "checkpoint"
+    _begin(experiment, directory, tokenizer)
     where = ["--data", str(data)] if data is not None else []
     if not (checkpoint / TRAINING).is_file():
-        console.print(f"training: {config.name}")
-        train = ["train", str(directory / "config.yaml"), "--run", str(run), "--out", str(checkpoint)]
+        console.print(f"training: {experiment.name}")
+        train = ["train", str(directory), "--run", str(run)]
         _run([*train, *where], directory / "train.log")
     if not (checkpoint / EVALUATION).is_file():
         _run(["evaluate", str(checkpoint), *where], directory / "evaluate.log")
     return checkpoint
 
 
-def _begin(config: Config, directory: Path, tokenizer: Path | None) -> None:
-    """Where the configuration is another than that of the run before, leave nothing of that."""
-    path = directory / "config.yaml"
-    content = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
-    if path.is_file() and path.read_text() == content:
+def _begin(experiment: Experiment, directory: Path, tokenizer: Path | None) -> None:
+    """Where the run before was of another experiment, leave nothing of it."""
+    if _begun(directory) == experiment:
         return
-    for part in ("run", "checkpoint"):
-        shutil.rmtree(directory / part, ignore_errors=True)
+    shutil.rmtree(directory / "run", ignore_errors=True)
     if tokenizer is not None:
         (directory / "run").mkdir()
         shutil.copyfile(tokenizer, directory / "run" / TOKENIZER)
-    path.write_text(content)  # last: who is killed before it begins again
+    save_recipe(directory, experiment)
+    save_config(directory, experiment)  # last: who is killed before it begins again
+
+
+def _begun(directory: Path) -> Experiment | None:
+    if not (directory / CONFIG).is_file():
+        return None
+    try:
+        return load_experiment(directory)
+    except ConfigError:  # of an older version
+        return None
 
 
 def _run(arguments: list[str], log: Path) -> None:

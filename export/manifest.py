@@ -112,7 +112,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
     # Beyond the longest source it was trained on, a model is not worth asking.
-    max_source_tokens = checkpoint.config.data.max_tokens
+    max_source_tokens = checkpoint.config.max_tokens
     return Manifest(
         name=checkpoint.config.name,
         task=config.task,

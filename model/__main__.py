@@ -1,5 +1,4 @@
-"""`python -m model train | compress | evaluate | cases | align | translate | classify | generate | embed |
-embed-quality | dictionary | other-words | other-names`."""
+"""`python -m model train | evaluate | cases | align | translate | classify | generate | embed`."""
 
 import json
 import sys
@@ -14,22 +13,17 @@ from rich.table import Table
 
 from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
-from model.augmentation.edict import EDICT, edict_pairs
-from model.augmentation.mueller import mueller_pairs
-from model.augmentation.other_names import other_name_rows
 from model.checkpoint import (
     ALIGNMENT,
     CARD,
     EVALUATION,
-    WEIGHTS,
     Checkpoint,
     CheckpointError,
-    compress_checkpoint,
     load_checkpoint,
     load_training,
 )
-from model.config import ConfigError, Part, load_config
-from model.data import DataError, read_tsv, write_tsv
+from model.config import ConfigError
+from model.data import DataError
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized
@@ -43,17 +37,19 @@ from model.evaluation.cases import (
     run_suite,
     suite_for,
 )
-from model.evaluation.embedding_quality import PAIRS, embedding_report
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
 from model.evaluation.scoring import translate as translate_texts
+from model.recipe import Part, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
 
+CHECKPOINT = "checkpoint"
+"""In the directory of a run: what it leaves."""
+
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
-MadeCorpus = Annotated[Path, typer.Option(help="English first, .tsv.xz; a file there is replaced.")]
 Of = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
@@ -61,44 +57,38 @@ Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lin
 
 @app.command()
 def train(
-    config: Annotated[Path, typer.Argument(help="Configuration, as model/configs/translate-en-fr.yaml.")],
+    model: Annotated[Path, typer.Argument(help="Directory with config.yaml and recipe.yaml: a model's, or a new one.")],
     data: DataDir = None,
-    run: Annotated[Path | None, typer.Option(help="Where checkpoints and curves go; default runs/NAME.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the result goes; default checkpoints/NAME.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Where all that it makes goes; default runs/NAME.")] = None,
     start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
     new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
     start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
     only: Annotated[Part | None, typer.Option(help="Train this part of a classifier, keep those of --start.")] = None,
 ) -> None:
-    """Train a model. Killed and started again, it goes on from its last checkpoint.
+    """Train a model as its recipe tells. Killed and started again, it goes on from its last step that was saved.
 
-    With --start it goes on with a model that was trained before, on whatever the configuration names: more of the
-    same corpora, or a user's own. With --new-vocabulary this may be of other languages: of its pieces, those that the
-    checkpoint has begin with its embeddings, others, where `data.pivot` is given, with those of their translations.
+    The result is in runs/NAME/checkpoint, with curves for TensorBoard beside it.
+
+    With --start it goes on with a model that was trained before, on whatever the recipe names: more of the same
+    corpora, or a user's own. With --new-vocabulary this may be of other languages: those of its pieces that the
+    checkpoint has begin with its embeddings.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
     With --only one part of a classifier is trained: n-grams or regions anew, its encoder further.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 
-    loaded = load_config(config)
-    run, out = run or Path("runs") / loaded.name, out or Path("checkpoints") / loaded.name
-    train_model(loaded, data, run, out, start, new_vocabulary, start_share, only)
-
-
-@app.command()
-def compress(checkpoint: CheckpointDir) -> None:
-    """Keep the weights of a checkpoint in int8, at half the size of float16; evaluate and export it after that."""
-    compress_checkpoint(checkpoint)
-    console.print(f"{checkpoint / WEIGHTS}: {(checkpoint / WEIGHTS).stat().st_size / 1e6:.1f} MB")
+    experiment = load_experiment(model)
+    run = run or Path("runs") / experiment.name
+    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, only)
 
 
 @app.command()
 def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     """Score a checkpoint on its test sets and its failure cases; write evaluation.json and the model card beside it."""
-    loaded = load_checkpoint(checkpoint)
-    results = evaluate_checkpoint(loaded, loaded.config.data.test, data)
+    loaded, experiment = load_checkpoint(checkpoint), load_experiment(checkpoint)
+    results = evaluate_checkpoint(loaded, experiment.data.test, data)
     if not results:
-        raise DataError(f"the configuration of {checkpoint} names no test set")
+        raise DataError(f"the recipe of {checkpoint} names no test set")
     table = Table("test set", "rows", *results[0].scores)
     for result in results:
         table.add_row(result.name, str(len(result.rows)), *(f"{score:.2f}" for score in result.scores.values()))
@@ -113,7 +103,7 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
     training = load_training(checkpoint)
-    card = model_card(loaded.config, training, results, n_parameters, case_results, loaded.is_compressed)
+    card = model_card(experiment, training, results, n_parameters, case_results, loaded.is_compressed)
     (checkpoint / CARD).write_text(card, encoding="utf-8")
 
 
@@ -140,7 +130,7 @@ def align(
     rows: Annotated[int, typer.Option(help="Pairs of each training corpus that the aligner reads.")] = CORPUS_ROWS,
 ) -> None:
     """Choose the heads of a translator that align words; write alignment.json beside it."""
-    comparison = compare_heads(load_checkpoint(checkpoint), data, pairs, rows)
+    comparison = compare_heads(load_checkpoint(checkpoint), load_recipe(checkpoint).data, data, pairs, rows)
     table = Table("layer", "heads", "row", "precision", "recall", "AER")
     for candidate in comparison.candidates:
         choice = candidate.alignment
@@ -197,62 +187,6 @@ def embed(
         line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": one.text}
         line |= {"embedding": numbers} if pooling == "mean" else {"tokens": one.tokens, "embeddings": numbers}
         print(json.dumps(line, ensure_ascii=False))
-
-
-@app.command()
-def embed_quality(
-    checkpoint: CheckpointDir,
-    data: Annotated[Path, typer.Option(help="Directory of the TSV corpora.")],
-    corpus: Annotated[str, typer.Option(help="Sentences of the model's source language, and translations.")] = PAIRS,
-) -> None:
-    """Measure how well a translator's vectors find sentences of the same meaning; prints Markdown."""
-    for line in embedding_report(load_checkpoint(checkpoint), data, corpus):
-        print(line)
-
-
-@app.command()
-def dictionary(
-    file: Annotated[Path, typer.Argument(help="mueller7.index, with mueller7.dict.dz beside it, or edict.")],
-    corpora: Annotated[list[Path], typer.Argument(help="Files whose first column is English: what is common.")],
-    out: MadeCorpus,
-    common_only: Annotated[bool, typer.Option(help="Of edict, the words that it calls common.")] = False,
-) -> None:
-    """Write the words of an English-Russian dictionary, and its phrases, or those of a Japanese-English one."""
-    pairs = mueller_pairs(file, corpora) if file.suffix == ".index" else edict_pairs(file, corpora, common_only)
-    console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
-
-
-@app.command()
-def other_words(
-    dictionary: Annotated[
-        Path, typer.Argument(help="What `python -m model dictionary` wrote of Russian, or the file edict.")
-    ],
-    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Russian files, or English<TAB>Japanese ones.")],
-    out: MadeCorpus,
-) -> None:
-    """Exchange words of sentence pairs for words of a dictionary, for common ones more often."""
-    rows = [row for path in corpora for row in read_tsv(path)]
-    # They need the extra `words`, and only this does.
-    if dictionary.name == EDICT:
-        from model.augmentation.other_japanese_words import with_other_japanese_words
-
-        pairs = with_other_japanese_words(rows, dictionary)
-    else:
-        from model.augmentation.other_russian_words import with_other_russian_words
-
-        pairs = with_other_russian_words(rows, list(read_tsv(dictionary)))
-    console.print(f"{out}: {write_tsv(out, pairs):,} pairs")
-
-
-@app.command()
-def other_names(
-    dictionary: Annotated[Path, typer.Argument(help="enamdict.")],
-    corpora: Annotated[list[Path], typer.Argument(help="English<TAB>Japanese files.")],
-    attesting: Annotated[list[Path], typer.Option(help="English<TAB>Japanese files that tell how names are read.")],
-    out: MadeCorpus,
-) -> None:
-    """Write Japanese names, and sentence pairs with other people and places in them."""
-    console.print(f"{out}: {write_tsv(out, other_name_rows(dictionary, attesting, corpora)):,} pairs")
 
 
 def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:

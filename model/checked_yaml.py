@@ -39,6 +39,11 @@ def load_yaml(path: Path, check: Callable[[Any], Content], error: type[ValueErro
         raise error(f"{path}: {'; '.join(map(_in_words, cause.errors()))}") from cause
 
 
+def save_yaml(path: Path, content: dict[str, Any]) -> None:
+    """Write a mapping, its keys in the order that they have."""
+    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), encoding="utf-8")
+
+
 def _in_words(problem: ErrorDetails) -> str:
     """What is wrong, after its key; a problem of the whole file has none."""
     key = ".".join(map(str, problem["loc"]))

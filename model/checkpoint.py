@@ -1,8 +1,8 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml, model.safetensors (float16, or int8 as model/compression.py has it), tokenizer.json, training.json (how
-long it took); once it is evaluated evaluation.json and README.md (the model card); of a translator alignment.json, if
-`python -m model align` chose its heads.
+config.yaml (what the model is), recipe.yaml (how it was trained), model.safetensors (float16, or int8 as
+model/compression.py has it), tokenizer.json, training.json (how long it took); once it is evaluated evaluation.json and
+README.md (the model card); of a translator alignment.json, if `python -m model align` chose its heads.
 """
 
 import json
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -21,14 +20,16 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.checked_yaml import Strict
-from model.compression import compressed, decompressed
+from model.compression import decompressed
 from model.config import (
+    CONFIG,
     ClassifierConfig,
     Config,
     LanguageModelConfig,
     RecurrentConfig,
     TransformerConfig,
     load_config,
+    save_config,
 )
 from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
@@ -41,7 +42,7 @@ EMBEDDING = "embedding.tokens.weight"
 OF_TOKENS = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
 
-CONFIG, WEIGHTS, TOKENIZER = "config.yaml", "model.safetensors", "tokenizer.json"
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -89,8 +90,7 @@ def build_model(config: Config) -> Model:
 def save_checkpoint(directory: Path, config: Config, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write configuration, weights (as float16) and tokenizer."""
     directory.mkdir(parents=True, exist_ok=True)
-    content = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-    (directory / CONFIG).write_text(content, encoding="utf-8")
+    save_config(directory, config)
     tokenizer.save(str(directory / TOKENIZER))
     save_file({name: tensor.half().contiguous() for name, tensor in weights.items()}, directory / WEIGHTS)
 
@@ -103,23 +103,13 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         ConfigError: the configuration cannot be used.
     """
     _refuse_without(directory, NEEDED)
-    config = load_config(directory / CONFIG)
+    config = load_config(directory)
     model = build_model(config)
     is_compressed = load_weights(model, directory)
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
     return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment, is_compressed)
-
-
-def compress_checkpoint(directory: Path) -> None:
-    """Keep the weights of a checkpoint at half the size of float16 (model/compression.py).
-
-    Raises:
-        CheckpointError: it is not complete, or its weights are damaged.
-    """
-    weights = load_checkpoint(directory).model.state_dict()
-    save_file(compressed(weights), directory / WEIGHTS)
 
 
 def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, anew: str | None = None) -> None:

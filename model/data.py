@@ -1,19 +1,15 @@
 """Corpora: local TSV files (`.tsv`, `.tsv.xz`), or the same corpora from a hub through the `datasets` library."""
 
 import lzma
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.config import DataSource, HubSource
+from model.recipe import DataSource, HubSource
 
 
 class DataError(ValueError):
     """A corpus is missing, empty or malformed; the message names file and line."""
-
-
-class NoRowsError(DataError):
-    """There is nothing to write."""
 
 
 class Row(NamedTuple):
@@ -30,8 +26,6 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
     """
     if data_dir is not None:
-        if source.made_by is not None and not (data_dir / source.file).is_file():
-            raise DataError(f"{data_dir / source.file}: no such file; what makes it is\n{source.made_by}")
         rows = list(read_tsv(data_dir / source.file))
     elif source.hub is not None:
         rows = load_from_hub(source.hub)
@@ -66,31 +60,6 @@ def read_tsv(path: Path) -> Iterator[Row]:
         raise DataError(f"{path}: damaged after line {number}: {error}") from error
     if number == 0:
         raise DataError(f"{path}: empty file")
-
-
-def write_tsv(path: Path, rows: Iterable[Row]) -> int:
-    """How many rows there were. A file that is there is replaced, once all of them are written.
-
-    Raises:
-        DataError: the name does not end in .xz.
-        NoRowsError: there are none; a file that is there stays.
-    """
-    if path.suffix != ".xz":
-        raise DataError(f"{path}: its name must end in .xz, as it is compressed")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    n_rows = 0
-    try:
-        with lzma.open(unfinished, "wt", encoding="utf-8") as file:
-            for row in rows:
-                file.write(f"{row.left}\t{row.right}\n")
-                n_rows += 1
-        if n_rows == 0:
-            raise NoRowsError(f"{path}: not written, as there are no rows for it")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return n_rows
 
 
 def _parse_line(path: Path, number: int, line: bytes) -> Row:

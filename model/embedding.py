@@ -68,7 +68,7 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
     Raises:
         CheckpointError: the model has no encoder of this kind.
     """
-    model, size = checkpoint.model, checkpoint.config.data.max_tokens
+    model, size = checkpoint.model, checkpoint.config.max_tokens
     windows = [(i, ids[start : start + size]) for i, ids in enumerate(sequences) for start in range(0, len(ids), size)]
     found: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):

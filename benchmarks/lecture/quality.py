@@ -25,16 +25,16 @@ def measure(systems: Iterable[System], data: Path | None, quick: bool, console: 
         directory = system.directory(quick)
         # A family shares its corpus, and with it its tokenizer.
         shared = tokenizers.get(system.family)
-        checkpoint = train_and_evaluate(system.config(quick), directory, data, console, shared)
+        checkpoint = train_and_evaluate(system.experiment(quick), directory, data, console, shared)
         tokenizers.setdefault(system.family, checkpoint / TOKENIZER)
-        record = _record(system, directory, data, quick)
+        record = _record(system, checkpoint, data, quick)
         console.print(f"{system.name}: {record['scores']}")
         save("lecture-quality", ["system", "family"], [record | {"command": command()}], quick)
 
 
-def _record(system: System, directory: Path, data: Path | None, quick: bool) -> Record:
-    checkpoint = load_checkpoint(directory / "checkpoint")
-    training = json.loads((directory / "checkpoint" / TRAINING).read_text())
+def _record(system: System, path: Path, data: Path | None, quick: bool) -> Record:
+    checkpoint = load_checkpoint(path)
+    training = json.loads((path / TRAINING).read_text())
     scores = next(iter(checkpoint.evaluation.values()))
     record = {
         "system": system.name,
@@ -44,10 +44,10 @@ def _record(system: System, directory: Path, data: Path | None, quick: bool) -> 
         "steps": training["steps"],
         "tokens": training["tokens"],
         "scores": scores,
-        "curve": _curve(directory / "run"),
+        "curve": _curve(path.parent),
     }
     if system.family == "translation":
-        source = checkpoint.config.data.test[0]
+        source = system.experiment(quick).data.test[0]
         texts = [row.left for row in load_rows(source, data)[: 20 if quick else N_SHUFFLED]]
         shuffled = [_shuffled(text, seed) for seed, text in enumerate(texts)]
         in_order, in_disorder = translate(checkpoint, texts), translate(checkpoint, shuffled)

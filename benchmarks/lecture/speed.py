@@ -16,10 +16,10 @@ from benchmarks.lecture.systems import System
 from benchmarks.results import Record, command, save
 from model.batching import Batch, ReviewBatch, TextBatch, TranslationBatch
 from model.checkpoint import Model, build_model
-from model.config import Config
 from model.networks.language_model import LanguageModel
 from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
+from model.recipe import Experiment
 from model.training.examples import TrainingData
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
@@ -42,10 +42,10 @@ def measure(systems: Iterable[System], quick: bool, console: Console) -> None:
         for system in systems:
             timed = timings.setdefault(system, {"training": defaultdict(list), "decoding": defaultdict(list)})
             for length in lengths:
-                config = _longer(system.config(quick), length)
-                timed["training"][length].append(_median_ms(_training_step(config, length), budget_s))
+                experiment = _longer(system.experiment(quick), length)
+                timed["training"][length].append(_median_ms(_training_step(experiment, length), budget_s))
                 if system.family != "classification":
-                    timed["decoding"][length].append(_median_ms(_decoding_step(config, length), budget_s))
+                    timed["decoding"][length].append(_median_ms(_decoding_step(experiment, length), budget_s))
     records: list[Record] = []
     for system, timed in timings.items():
         medians = {kind: {n: statistics.median(ms) for n, ms in of.items()} for kind, of in timed.items()}
@@ -62,23 +62,23 @@ def tokens_per_s(times: Record) -> float:
     return tokens
 
 
-def _longer(config: Config, length: int) -> Config:
-    """The configuration with positions for such a length."""
-    return config.model_copy(update={"model": config.model.model_copy(update={"max_positions": length})})
+def _longer(experiment: Experiment, length: int) -> Experiment:
+    """The same with positions for such a length."""
+    return experiment.model_copy(update={"model": experiment.model.model_copy(update={"max_positions": length})})
 
 
-def _training_step(config: Config, length: int) -> Callable[[], object]:
+def _training_step(experiment: Experiment, length: int) -> Callable[[], object]:
     """A step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
     torch.manual_seed(1)
-    model = build_model(config)
-    module = TrainingModule(model, Stage(config.training, TrainingData([], []), _no_batch, _no_batch))
-    optimizer = build_optimizer(model, config.training)
-    batch = _batch(config, max(1, BATCH_TOKENS // length), length)
-    mixed = usable_precision(config.training.precision) == "bf16-mixed"
+    model = build_model(experiment)
+    module = TrainingModule(model, Stage(experiment.training, TrainingData([], []), _no_batch, _no_batch))
+    optimizer = build_optimizer(model, experiment.training)
+    batch = _batch(experiment, max(1, BATCH_TOKENS // length), length)
+    mixed = usable_precision(experiment.training.precision) == "bf16-mixed"
 
     def step() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
-            loss = module.loss(batch, config.training.label_smoothing)
+            loss = module.loss(batch, experiment.training.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
@@ -90,22 +90,22 @@ def _no_batch() -> Batch:
     raise NotImplementedError
 
 
-def _batch(config: Config, n_rows: int, length: int) -> Batch:
+def _batch(experiment: Experiment, n_rows: int, length: int) -> Batch:
     def ids() -> Tensor:
-        return torch.randint(4, config.model.vocab_size, (n_rows, length))
+        return torch.randint(4, experiment.model.vocab_size, (n_rows, length))
 
     lengths = torch.full((n_rows,), length)
-    if config.model.task == "classification":
+    if experiment.model.task == "classification":
         return ReviewBatch(ids(), lengths, torch.randint(2, (n_rows,)))
-    if config.model.task == "language_model":
+    if experiment.model.task == "language_model":
         return TextBatch(ids(), ids())
     return TranslationBatch(ids(), lengths, ids(), ids())
 
 
-def _decoding_step(config: Config, length: int) -> Callable[[], object]:
+def _decoding_step(experiment: Experiment, length: int) -> Callable[[], object]:
     """One row's token number `length`, in float32, after a source of as many tokens."""
     torch.manual_seed(1)
-    model: Model = build_model(config).eval()
+    model: Model = build_model(experiment).eval()
     token, lengths = torch.tensor([5]), torch.tensor([length])
     if isinstance(model, LanguageModel):
         caches = model.init_caches(1, length)
@@ -114,7 +114,7 @@ def _decoding_step(config: Config, length: int) -> Callable[[], object]:
     translator: TranslationModel = model
     source_mask = padding_mask(lengths, length)
     with torch.inference_mode():
-        memory = translator.encode(torch.randint(4, config.model.vocab_size, (1, length)), source_mask)
+        memory = translator.encode(torch.randint(4, experiment.model.vocab_size, (1, length)), source_mask)
         states = translator.init_caches(memory, length)
     return torch.inference_mode()(lambda: translator.decode_step(token, lengths - 1, states, source_mask))
 

@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import yaml
 
-from benchmarks.trained import quick_config
+from benchmarks.trained import quick_experiment
 from benchmarks.workspace import ROOT, workspace
-from model.config import Config
+from model.config import CONFIG
+from model.recipe import RECIPE, Experiment
 
 CONFIGS = ROOT / "model" / "configs" / "lecture"
 
@@ -33,15 +34,17 @@ class System:
         return re.sub("[^a-z0-9]+", "-", f"{self.family} {self.name}".lower())
 
     def content(self) -> dict[str, Any]:
-        """Its configuration, as YAML holds it."""
-        content: dict[str, Any] = yaml.safe_load((CONFIGS / f"{self.family}.yaml").read_text(encoding="utf-8"))
+        """Its configuration and its recipe, as YAML holds them."""
+        content: dict[str, Any] = {}
+        for file in (CONFIG, RECIPE):
+            content |= yaml.safe_load((CONFIGS / self.family / file).read_text(encoding="utf-8"))
         model = self.changes if "task" in self.changes else content["model"] | self.changes
         return content | {"name": self.slug, "model": model}
 
-    def config(self, quick: bool) -> Config:
-        """Its configuration, checked; a quick one trains for a few steps on a few rows."""
-        config = Config.model_validate(self.content())
-        return quick_config(config) if quick else config
+    def experiment(self, quick: bool) -> Experiment:
+        """What is trained, checked; a quick one for a few steps on a few rows."""
+        experiment = Experiment.model_validate(self.content())
+        return quick_experiment(experiment) if quick else experiment
 
     def directory(self, quick: bool) -> Path:
         """Where its run and its checkpoint are."""

@@ -21,10 +21,10 @@ from tokenizers import Tokenizer
 from model.alignment.word_aligner import Links, statistical_links
 from model.batching import batches_by_length, pad
 from model.checkpoint import Alignment, Checkpoint, CheckpointError
-from model.config import Config, DataSource
 from model.data import Row, load_rows
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer
+from model.recipe import DataConfig, DataSource
 from model.tokenizer import BOS_ID
 from model.words import word_columns, words
 
@@ -90,11 +90,12 @@ class Comparison:
 
 
 def compare_heads(
-    checkpoint: Checkpoint, data_dir: Path | None, n_pairs: int, corpus_rows: int = CORPUS_ROWS
+    checkpoint: Checkpoint, data: DataConfig, data_dir: Path | None, n_pairs: int, corpus_rows: int = CORPUS_ROWS
 ) -> Comparison:
     """Compare the heads of a checkpoint on the first `n_pairs` pairs.
 
     Args:
+        data: of the recipe that the model was trained with.
         corpus_rows: of each training corpus the aligner reads so many at most.
 
     Raises:
@@ -105,7 +106,7 @@ def compare_heads(
     model = checkpoint.model
     if not isinstance(model, Transformer):
         raise CheckpointError(f"{checkpoint.config.name} aligns nothing: its task is {checkpoint.config.model.task}")
-    source = compared_source(checkpoint.config)
+    source = compared_source(data)
     limit = model.config.max_positions
     fitting = (
         row
@@ -113,24 +114,24 @@ def compare_heads(
         if all(len(checkpoint.tokenizer.encode(text)) <= limit for text in row)
     )
     compared = list(itertools.islice(fitting, n_pairs))
-    rows = compared + training_rows(checkpoint.config, source.prefix, data_dir, corpus_rows)
+    rows = compared + training_rows(data, source.prefix, data_dir, corpus_rows)
     references = [Reference(f & r, f | r) for f, r in statistical_links(rows, len(compared))]
     attention = list(word_attention(model, checkpoint.tokenizer, compared))
     return Comparison(compare(attention, references), source.file, len(compared), len(rows))
 
 
-def compared_source(config: Config) -> DataSource:
+def compared_source(data: DataConfig) -> DataSource:
     """The one that is configured, or captions of the language pair that the first training file has, its way round."""
-    if config.data.aligned is not None:
-        return config.data.aligned
-    first = config.data.train[0]
+    if data.aligned is not None:
+        return data.aligned
+    first = data.train[0]
     suffix = Path(first.file).name.split(".", 1)[1]
     return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, prefix=first.prefix, licence=first.licence)
 
 
-def training_rows(config: Config, prefix: str, data_dir: Path | None, corpus_rows: int) -> list[Row]:
+def training_rows(data: DataConfig, prefix: str, data_dir: Path | None, corpus_rows: int) -> list[Row]:
     """The first rows of each training corpus of the language that the prefix asks for, none of them rewritten."""
-    sources = {source.file: source for source in config.data.train if source.prefix == prefix and not source.rewrite}
+    sources = {source.file: source for source in data.kept() if source.prefix == prefix and not source.rewrite}
     return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 
 

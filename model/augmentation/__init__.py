@@ -1,1 +1,1 @@
-"""Rows that corpora lack: made of their own by rewriting, and of dictionaries."""
+"""Rows that corpora lack, made of their own by rewriting."""

@@ -9,10 +9,9 @@ from functools import reduce
 
 import numpy as np
 
-from model.augmentation.closed_classes import LANGUAGES, with_others
 from model.augmentation.word_pairs import word_pairs
-from model.config import Rewrite
-from model.data import DataError, Row
+from model.data import Row
+from model.recipe import Rewrite
 from model.words import HALF_WIDTH, JAPANESE
 
 VARIANTS = 4
@@ -50,28 +49,12 @@ LATIN_LETTERS = str.maketrans(
 )
 
 
-def rewritten(
-    rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator, languages: tuple[str, str] | None = None
-) -> list[Row]:
-    """The rows to which a rewriting applies, rewritten on both sides alike.
-
-    Args:
-        languages: of the columns, where they are those of a translation.
-
-    Raises:
-        DataError: `closed_classes` has no words of these languages.
-    """
+def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
+    """The rows to which a rewriting applies, rewritten on both sides alike."""
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
     if rewrite == "other_numbers":
         return [row for _ in range(VARIANTS) for row in _renumbered(rows, random)]
-    if rewrite == "closed_classes":
-        if languages is None or not LANGUAGES.issuperset(languages):
-            known, these = ", ".join(sorted(LANGUAGES)), " to ".join(languages or ("no translation",))
-            raise DataError(f"rewrite closed_classes knows the words of {known}: it is not for {these}")
-        as_they_were = set(rows)
-        many = (with_others(row, languages, random) for _ in range(VARIANTS) for row in rows)
-        return [row for row in dict.fromkeys(many) if row not in as_they_were]
     if rewrite == "half_width":
         return [new for row in rows if (new := Row(*(text.translate(HALF_WIDTH) for text in row))) != row]
     if rewrite == "kanji_numbers":
@@ -84,8 +67,6 @@ def rewritten(
         return _lists(word_pairs(rows), len(rows), random)
     if rewrite == "no_capitals":
         return [Row(row.left.lower(), row.right) for row in rows if row.left != row.left.lower()]
-    if rewrite == "upper_case":
-        return [Row(row.left.upper(), row.right.upper()) for row in rows]
     stripped = (Row(*(FINAL_PUNCTUATION.sub("", text) for text in row)) for row in rows)
     return [new for new, row in zip(stripped, rows, strict=True) if new.left and new.right and new != row]
 

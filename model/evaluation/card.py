@@ -7,13 +7,13 @@ from model.compression import BLOCK
 from model.config import (
     ClassifierConfig,
     Config,
-    DataSource,
     LanguageModelConfig,
     ModelConfig,
     RecurrentConfig,
 )
 from model.evaluation.cases import CaseResult, pass_counts
 from model.evaluation.scoring import TestResult, worst_sentences
+from model.recipe import DataSource, Experiment
 
 N_EXAMPLES = 5
 WORST_AMONG = 1000
@@ -45,8 +45,6 @@ REWRITES = {
     None: "",
     "other_names": ", with other names and numbers",
     "other_numbers": ", with other numbers, times and dates",
-    "closed_classes": ", with other weekdays, months and numbers in words",
-    "upper_case": ", in capitals",
     "no_capitals": ", the source without capitals",
     "no_final_punctuation": ", without final punctuation",
     "half_width": ", characters in half width",
@@ -58,7 +56,7 @@ REWRITES = {
 
 
 def model_card(
-    config: Config,
+    config: Experiment,
     training: dict[str, Any],
     results: Sequence[TestResult],
     n_parameters: int,
@@ -134,7 +132,7 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
         lines += ["", CALIBRATION]
     elif isinstance(config.model, LanguageModelConfig):
         lines += [
-            f"Of texts read in windows of {config.data.max_tokens} tokens, each of which begins without a past. Bits "
+            f"Of texts read in windows of {config.max_tokens} tokens, each of which begins without a past. Bits "
             "per byte compare with those of any model, perplexity only where the tokenizer is the same.",
             "",
             "| test set | texts | perplexity per token | bits per byte |",
@@ -157,13 +155,9 @@ def _scores(config: Config, results: Sequence[TestResult]) -> str:
     return "\n".join(lines)
 
 
-def _data(config: Config, training: dict[str, Any]) -> str:
+def _data(config: Experiment, training: dict[str, Any]) -> str:
     rows = [
         f"| {source.file}{_changes(source)} | {_share(source)} | {source.licence} |" for source in config.data.train
-    ]
-    rows += [
-        f"| {source.file}, for the first embeddings of new pieces alone | all | {source.licence} |"
-        for source in config.data.pivot
     ]
     if config.pretraining is not None:
         rows += [
@@ -208,7 +202,7 @@ def _share(source: DataSource) -> str:
     return "all" if source.sample is None else f"{source.sample:,}, drawn anew"
 
 
-def _training(config: Config, training: dict[str, Any]) -> str:
+def _training(config: Experiment, training: dict[str, Any]) -> str:
     origin, runs = training.get("began_with"), training.get("runs", 1)
     start = f" --start checkpoints/{origin}" if origin else ""
     if training.get("new_vocabulary"):

@@ -11,7 +11,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.config import ClassifierConfig, DataSource
+from model.config import ClassifierConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
 from model.evaluation.perplexity import measure
@@ -19,6 +19,7 @@ from model.evaluation.reliability import calibration_error, negative_log_likelih
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import TransformerClassifier
 from model.networks.translator import TranslationModel
+from model.recipe import DataSource
 from model.tokenizer import cut_source
 
 BATCH_TOKENS = 4096
@@ -49,7 +50,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows, checkpoint.model.config.target))
         elif isinstance(checkpoint.model, LanguageModel):
-            texts, size = [row.right for row in rows], checkpoint.config.data.max_tokens
+            texts, size = [row.right for row in rows], checkpoint.config.max_tokens
             scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
             results.append(TestResult(name, scores, {}, [], rows))
         else:
@@ -157,7 +158,7 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
     model = checkpoint.model
     if not isinstance(model, TransformerClassifier):
         raise CheckpointError(f"{checkpoint.config.name} does not classify: its task is {checkpoint.config.model.task}")
-    size = checkpoint.config.data.max_tokens
+    size = checkpoint.config.max_tokens
     windows: list[tuple[int, list[int]]] = []
     for i, text in enumerate(checkpoint.tokenizer.encode_batch_fast(list(texts))):
         if not text.ids:

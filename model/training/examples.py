@@ -10,15 +10,9 @@ from tokenizers import Tokenizer
 
 from model.augmentation.rewriting import rewritten
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
-from model.config import (
-    ClassifierConfig,
-    Config,
-    DataSource,
-    LanguageModelConfig,
-    RecurrentConfig,
-    TransformerConfig,
-)
+from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
+from model.recipe import DataSource, Experiment, Recipe
 from model.tokenizer import EOS_ID, byte_ids, train_tokenizer, with_dropout
 
 ENCODE_BATCH = 10_000
@@ -39,55 +33,54 @@ class TrainingData:
     validation: Examples
 
 
-def prepare(config: Config, data_dir: Path | None, tokenizer: Tokenizer | None) -> tuple[TrainingData, Tokenizer]:
-    """Load, split, and encode the corpora of a configuration; without a tokenizer, train one on the training rows.
+def prepare(
+    experiment: Experiment, data_dir: Path | None, tokenizer: Tokenizer | None
+) -> tuple[TrainingData, Tokenizer]:
+    """Load, split, and encode the corpora of an experiment; without a tokenizer, train one on the training rows.
 
     Raises:
-        DataError: a corpus is missing, empty or malformed, has an unknown label, or is to be rewritten as its language
-            cannot be.
+        DataError: a corpus is missing, empty or malformed, or has an unknown label.
     """
-    random = np.random.default_rng(config.training.seed)
-    tested = tested_rights(config, data_dir)
-    model = config.model
-    languages = (model.source, model.target) if isinstance(model, TransformerConfig | RecurrentConfig) else None
+    random = np.random.default_rng(experiment.training.seed)
+    tested = tested_rights(experiment, data_dir)
     train_rows: list[list[Row]] = []
     held_out: dict[str, set[int]] = {}
-    validation_rows: list[Row] = [row for source in config.data.validation for row in load_rows(source, data_dir)]
-    for source in config.data.train:
+    validation_rows: list[Row] = [row for source in experiment.data.validation for row in load_rows(source, data_dir)]
+    for source in experiment.data.train:
         rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
         if source.file not in held_out:
-            n_held_out = int(len(rows) * config.data.validation_fraction)
+            n_held_out = int(len(rows) * experiment.data.validation_fraction)
             held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
         kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
-        train_rows.append(rewritten(kept, source.rewrite, random, languages) if source.rewrite else kept)
+        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
     if not any(train_rows):
         raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:
-        tokenizer = _train_tokenizer(config, train_rows)
+        tokenizer = _train_tokenizer(experiment, train_rows)
     pools = [
-        Pool(encode_rows(config, tokenizer, rows, source.merge_dropout), source.sample, source.shortest_crop)
-        for source, rows in zip(config.data.train, train_rows, strict=True)
+        Pool(encode_rows(experiment, tokenizer, rows, source.merge_dropout), source.sample, source.shortest_crop)
+        for source, rows in zip(experiment.data.train, train_rows, strict=True)
     ]
-    for source, pool in zip(config.data.train, pools, strict=True):
+    for source, pool in zip(experiment.data.train, pools, strict=True):
         if not pool.examples and source.rewrite is None:
-            raise DataError(f"{source.file}: no row is left to train on of {config.data.max_tokens} tokens or fewer")
+            raise DataError(f"{source.file}: no row is left to train on of {experiment.max_tokens} tokens or fewer")
     pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
-    return TrainingData(pools, encode_rows(config, tokenizer, validation_rows)), tokenizer
+    return TrainingData(pools, encode_rows(experiment, tokenizer, validation_rows)), tokenizer
 
 
 def prepare_pretraining(
-    config: Config, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
+    experiment: Experiment, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
 ) -> TrainingData:
     """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
     """
-    size = config.data.max_tokens
+    size = experiment.max_tokens
     windows = [
         ReviewExample(ids[start : start + size], label=0)
-        for ids in encode(tokenizer, _untested_texts(config, sources, data_dir))
+        for ids in encode(tokenizer, _untested_texts(experiment, sources, data_dir))
         for start in range(0, len(ids), size)
     ]
     n_held_out = len(windows) // 100
@@ -95,15 +88,15 @@ def prepare_pretraining(
 
 
 def prepare_unlabelled(
-    config: Config, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
+    experiment: Experiment, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
 ) -> list[Ids]:
     """Texts without labels, each at most as long as a review; none that is tested on.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
     """
-    texts = _untested_texts(config, sources, data_dir)
-    return [_head_and_tail(ids, config.data.max_tokens) for ids in encode(tokenizer, texts)]
+    texts = _untested_texts(experiment, sources, data_dir)
+    return [_head_and_tail(ids, experiment.max_tokens) for ids in encode(tokenizer, texts)]
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
@@ -112,7 +105,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
     Too long pairs are left out, too long reviews keep their first and last tokens. A language model reads the second
     column, all of it in consecutive windows.
     """
-    limit = config.data.max_tokens
+    limit = config.max_tokens
     if isinstance(config.model, ClassifierConfig):
         labels = {label: i for i, label in enumerate(config.model.labels)}
         unknown = {row.left for row in rows} - labels.keys()
@@ -161,15 +154,15 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
     return found
 
 
-def _untested_texts(config: Config, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
-    tested = tested_rights(config, data_dir)
+def _untested_texts(recipe: Recipe, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
+    tested = tested_rights(recipe, data_dir)
     return [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
 
 
-def tested_rights(config: Config, data_dir: Path | None) -> set[str]:
+def tested_rights(recipe: Recipe, data_dir: Path | None) -> set[str]:
     """The targets, or reviews, of the test sets: what is tested on is never trained on, and the official IMDB splits
     share 123 reviews."""
-    return {row.right for source in config.data.test for row in load_rows(source, data_dir)}
+    return {row.right for source in recipe.data.test for row in load_rows(source, data_dir)}
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
@@ -186,13 +179,13 @@ def _head_and_tail(ids: Ids, limit: int) -> Ids:
     return np.concatenate([ids[:head], ids[head - limit :]])
 
 
-def _train_tokenizer(config: Config, train_rows: list[list[Row]]) -> Tokenizer:
-    translation = isinstance(config.model, TransformerConfig | RecurrentConfig)
+def _train_tokenizer(experiment: Experiment, train_rows: list[list[Row]]) -> Tokenizer:
+    translation = isinstance(experiment.model, TransformerConfig | RecurrentConfig)
     texts = (
         text
-        for source, rows in zip(config.data.train, train_rows, strict=True)
+        for source, rows in zip(experiment.data.train, train_rows, strict=True)
         for row in rows[: source.sample]
         for text in (row if translation else (row.right,))
     )
-    lower_case = isinstance(config.model, ClassifierConfig) and config.model.lower_case
-    return train_tokenizer(texts, config.model.vocab_size, end_of_sequence=translation, lower_case=lower_case)
+    lower_case = isinstance(experiment.model, ClassifierConfig) and experiment.model.lower_case
+    return train_tokenizer(texts, experiment.model.vocab_size, end_of_sequence=translation, lower_case=lower_case)

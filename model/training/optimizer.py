@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.config import TrainingConfig
+from model.recipe import TrainingConfig
 from model.training.precision import WithoutBf16, bf16_is_faster
 
 MOMENTUM = 0.9

@@ -19,18 +19,11 @@ from model.batching import (
     collate_unlabelled,
     pad,
 )
-from model.config import (
-    ClassifierConfig,
-    Config,
-    ModelConfig,
-    NGramTrainingConfig,
-    Part,
-    RegionTrainingConfig,
-    TrainingConfig,
-)
+from model.config import ClassifierConfig, ModelConfig
 from model.networks.ngrams import NGramLogits
 from model.networks.regions import RegionLogits
 from model.networks.transformer import PartClassifier, TransformerClassifier
+from model.recipe import Experiment, NGramTrainingConfig, Part, RegionTrainingConfig, TrainingConfig
 from model.training.examples import TrainingData, prepare_pretraining, prepare_unlabelled
 from model.training.nearby_tokens import NearbyTokens
 from model.training.stage import Stage, optimize
@@ -51,7 +44,7 @@ def parts_of(model: ModelConfig) -> list[Part]:
 
 def train_parts(
     model: TransformerClassifier,
-    config: Config,
+    experiment: Experiment,
     data: TrainingData,
     data_dir: Path | None,
     tokenizer: Tokenizer,
@@ -67,30 +60,30 @@ def train_parts(
     trainings: list[Callable[[], None]] = []  # texts are read before hours of training, in case they are missing
     if "encoder" in parts:
         texts = None
-        if config.pretraining is not None:
-            texts = prepare_pretraining(config, config.pretraining.train, data_dir, tokenizer)
-        trainings.append(partial(train_encoder, model, config, data, texts, run_dir))
-    if "n_grams" in parts and n_grams is not None and (n_gram_training := config.n_gram_training) is not None:
-        unlabelled = prepare_unlabelled(config, n_gram_training.unlabelled, data_dir, tokenizer)
+        if experiment.pretraining is not None:
+            texts = prepare_pretraining(experiment, experiment.pretraining.train, data_dir, tokenizer)
+        trainings.append(partial(train_encoder, model, experiment, data, texts, run_dir))
+    if "n_grams" in parts and n_grams is not None and (n_gram_training := experiment.n_gram_training) is not None:
+        unlabelled = prepare_unlabelled(experiment, n_gram_training.unlabelled, data_dir, tokenizer)
         trainings.append(partial(train_n_grams, n_grams, n_gram_training, data, unlabelled, run_dir / "n_grams"))
-    if "regions" in parts and regions is not None and (region_training := config.region_training) is not None:
-        near = prepare_pretraining(config, region_training.unlabelled, data_dir, tokenizer)
+    if "regions" in parts and regions is not None and (region_training := experiment.region_training) is not None:
+        near = prepare_pretraining(experiment, region_training.unlabelled, data_dir, tokenizer)
         trainings.append(partial(train_regions, regions, region_training, data, near, run_dir / "regions"))
     for training in trainings:
         training()
 
 
 def train_encoder(
-    model: TransformerClassifier, config: Config, data: TrainingData, texts: TrainingData | None, run_dir: Path
+    model: TransformerClassifier, experiment: Experiment, data: TrainingData, texts: TrainingData | None, run_dir: Path
 ) -> None:
     """Train the encoder and what makes logits of its output, if there are texts first on what is masked in them."""
     beside = model.n_grams, model.regions
     model.n_grams = model.regions = None
-    if config.pretraining is not None and texts is not None:
-        masking = partial(collate_masked, masked=config.pretraining.masked)
-        fixed = partial(masking, generator=torch.Generator().manual_seed(config.pretraining.training.seed))
-        optimize(model, Stage(config.pretraining.training, texts, masking, fixed), run_dir / PRETRAINING)
-    optimize(model, _review_stage(config.training, data), run_dir)
+    if experiment.pretraining is not None and texts is not None:
+        masking = partial(collate_masked, masked=experiment.pretraining.masked)
+        fixed = partial(masking, generator=torch.Generator().manual_seed(experiment.pretraining.training.seed))
+        optimize(model, Stage(experiment.pretraining.training, texts, masking, fixed), run_dir / PRETRAINING)
+    optimize(model, _review_stage(experiment.training, data), run_dir)
     model.n_grams, model.regions = beside
 
 

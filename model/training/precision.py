@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from model.config import Precision
+from model.recipe import Precision
 
 
 @cache

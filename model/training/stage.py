@@ -28,11 +28,11 @@ from model.batching import (
     batches_by_length,
 )
 from model.checkpoint import Model, average_weights
-from model.config import TrainingConfig
 from model.networks.attention import MultiHeadAttention
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import PartClassifier, TransformerClassifier
 from model.networks.translator import TranslationModel
+from model.recipe import TrainingConfig
 from model.tokenizer import PAD_ID
 from model.training.examples import TrainingData
 from model.training.loss import linear_cross_entropy

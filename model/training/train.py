@@ -10,13 +10,8 @@ import lightning
 import torch
 from torch import Tensor, nn
 
-from model.batching import (
-    ReviewExample,
-    collate_texts,
-    collate_translations,
-)
+from model.batching import ReviewExample, collate_texts, collate_translations
 from model.checkpoint import (
-    CONFIG,
     TOKENIZER,
     TRAINING,
     build_model,
@@ -26,28 +21,21 @@ from model.checkpoint import (
     save_checkpoint,
     start_with,
 )
-from model.config import (
-    ClassifierConfig,
-    Config,
-    ConfigError,
-    LanguageModelConfig,
-    Part,
-    load_config,
-)
+from model.config import ClassifierConfig, ConfigError, LanguageModelConfig
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.recipe import Experiment, Part, save_recipe
 from model.tokenizer import load_tokenizer
 from model.training.calibration import calibrate
 from model.training.examples import TrainingData, prepare, target_tokens
 from model.training.parts import parts_of, train_parts
 from model.training.precision import usable_precision
 from model.training.stage import LAST, STEPS, Stage, optimize
-from model.training.translated_embeddings import begin_with_translations, pivot_column
 
 START, RUN = "start", "run.json"
 
 
 def train(
-    config: Config,
+    experiment: Experiment,
     data_dir: Path | None,
     run_dir: Path,
     checkpoint_dir: Path,
@@ -60,8 +48,7 @@ def train(
 
     Args:
         start: a checkpoint whose weights and tokenizer the first step begins with; None begins with random ones.
-        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it. Pieces that `start`
-            lacks begin with the embeddings of their translations, if `config.data.pivot` tells these.
+        new_vocabulary: learn a tokenizer from the corpora even so, as other languages need it.
         start_share: of the weights of `start` in the final ones of a translator or a language model: what it knew and
             the new texts do not tell is not forgotten (Wortsman et al. 2022).
         only: the part of a classifier that is trained; its others are as in `start`. N-grams and regions are trained
@@ -70,61 +57,69 @@ def train(
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
-        ConfigError: `start_share` is of nothing, or the model is a classifier; there is a pivot, and `start` does not
-            share one language with the model; the model has no such part as `only`, there is no `start`, or `run_dir`
-            holds a run of other parts.
+        ConfigError: `start_share` is of nothing, or the model is a classifier; the model has no such part as `only`,
+            there is no `start`, or `run_dir` holds a run of other parts.
     """
+    experiment = _without_what_is_gone(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
     only = _as_begun(only, run_dir)
     tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
     begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
     if begun_with is not None and is_resumed:
         new_vocabulary = load_tokenizer(tokenizer_path).get_vocab() != begun_with.tokenizer.get_vocab()
-    has_pivot = new_vocabulary and bool(config.data.pivot)
-    if begun_with is not None and has_pivot:
-        pivot_column(config, begun_with.config)
     if start_share and (start is None or new_vocabulary):
         raise ConfigError("--start-share is of the weights and the vocabulary of --start")
-    if start_share and isinstance(config.model, ClassifierConfig):
+    if start_share and isinstance(experiment.model, ClassifierConfig):
         raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
     if only is not None and (start is None or new_vocabulary):
         raise ConfigError("--only trains one part of --start, with its vocabulary")
-    if only is not None and only not in parts_of(config.model):
-        raise ConfigError(f"--only {only}: {config.name} is no classifier that has {only}")
+    if only is not None and only not in parts_of(experiment.model):
+        raise ConfigError(f"--only {only}: {experiment.name} is no classifier that has {only}")
     earlier = _earlier(start) if start is not None else {}
-    lightning.seed_everything(config.training.seed, workers=True)
+    lightning.seed_everything(experiment.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
-    data, tokenizer = prepare(config, data_dir, known)
+    data, tokenizer = prepare(experiment, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
-    model = build_model(config)
+    model = build_model(experiment)
     if begun_with is not None:
         start_with(model, begun_with, tokenizer, anew=None if only == "encoder" else only)
-        if has_pivot and not is_resumed:
-            n = begin_with_translations(model, config, tokenizer, begun_with, data_dir)
-            print(f"{n:,} new pieces begin with the embeddings of their translations", flush=True)
     if isinstance(model, TransformerClassifier):
-        parts = parts_of(config.model) if only is None else [only]
-        train_parts(model, config, data, data_dir, tokenizer, run_dir, parts)
+        parts = parts_of(experiment.model) if only is None else [only]
+        train_parts(model, experiment, data, data_dir, tokenizer, run_dir, parts)
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         begun = {name: weight.clone() for name, weight in model.state_dict().items()}
-        optimize(model, _stage(config, data), run_dir)
+        optimize(model, _stage(experiment, data), run_dir)
         if start is not None:
             share_with(model, begun, start_share)
         if isinstance(model, Transformer):
             before = model.is_target_token.numpy() & (start is not None and not new_vocabulary)
             model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
-    save_checkpoint(checkpoint_dir, config, model.state_dict(), tokenizer)
-    facts = earlier | _facts(config, run_dir, earlier, only)
-    if begun_with is not None and begun_with.config.name != config.name:
+    save_checkpoint(checkpoint_dir, experiment, model.state_dict(), tokenizer)
+    save_recipe(checkpoint_dir, experiment)
+    facts = earlier | _facts(experiment, run_dir, earlier, only)
+    if begun_with is not None and begun_with.config.name != experiment.name:
         facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
         facts["start_share"] = start_share
     if only is not None:
         facts["only"] = only
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
+
+
+def _without_what_is_gone(experiment: Experiment) -> Experiment:
+    """The same without the rows that nothing in the tree makes any more."""
+    data = experiment.data
+    gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
+    if gone:
+        print(
+            f"Left out: {', '.join(gone)}. Nothing here makes these rows any more; `made_by` in the recipe names the "
+            "commit that has it.",
+            flush=True,
+        )
+    return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
 
 
 def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
@@ -135,9 +130,9 @@ def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> N
     model.load_state_dict(weights | mixed)
 
 
-def _stage(config: Config, data: TrainingData) -> Stage:
-    collate = collate_texts if isinstance(config.model, LanguageModelConfig) else collate_translations
-    return Stage(config.training, data, collate, collate)
+def _stage(experiment: Experiment, data: TrainingData) -> Stage:
+    collate = collate_texts if isinstance(experiment.model, LanguageModelConfig) else collate_translations
+    return Stage(experiment.training, data, collate, collate)
 
 
 def _as_begun(only: Part | None, run_dir: Path) -> Part | None:
@@ -183,15 +178,14 @@ def _earlier(start: Path) -> dict[str, Any]:
     facts = load_training(start)
     for of_one_run in ("start_share", "only"):
         facts.pop(of_one_run, None)
-    facts.setdefault("licences", load_config(start / CONFIG).licences())
     return facts
 
 
-def _facts(config: Config, run_dir: Path, earlier: dict[str, Any], only: Part | None) -> dict[str, Any]:
+def _facts(experiment: Experiment, run_dir: Path, earlier: dict[str, Any], only: Part | None) -> dict[str, Any]:
     """What the model card tells of a run, and of those before it."""
-    beside = {"n_grams": config.n_gram_training, "regions": config.region_training}
+    beside = {"n_grams": experiment.n_gram_training, "regions": experiment.region_training}
     of_part = beside.get(only) if only is not None else None
-    training = config.training if of_part is None else of_part.training
+    training = experiment.training if of_part is None else of_part.training
     runs = [torch.load(last, map_location="cpu", weights_only=False) for last in _last_checkpoints(run_dir)]
     return {
         "runs": earlier.get("runs", 0) + 1,
@@ -201,5 +195,5 @@ def _facts(config: Config, run_dir: Path, earlier: dict[str, Any], only: Part | 
         "averaged_checkpoints": training.average_checkpoints,
         "threads": torch.get_num_threads(),
         "precision": usable_precision(training.precision),
-        "licences": earlier.get("licences", {}) | config.licences(),
+        "licences": earlier.get("licences", {}) | experiment.licences(),
     }

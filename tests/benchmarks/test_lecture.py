@@ -11,14 +11,14 @@ from benchmarks.results import Record
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.slug)
 @pytest.mark.parametrize("quick", [True, False])
 def test_every_system_of_the_lecture_has_a_configuration(system: System, quick: bool) -> None:
-    assert system.config(quick).name == system.slug
+    assert system.experiment(quick).name == system.slug
 
 
 def test_systems_of_a_family_differ_in_nothing_but_the_model() -> None:
     for family in {system.family for system in SYSTEMS}:
-        configs = [system.config(quick=False) for system in SYSTEMS if system.family == family]
-        assert all(config.training == configs[0].training and config.data == configs[0].data for config in configs)
-        assert len({config.model.model_dump_json() for config in configs}) == len(configs)
+        found = [system.experiment(quick=False) for system in SYSTEMS if system.family == family]
+        assert all(one.training == found[0].training and one.data == found[0].data for one in found)
+        assert len({one.model.model_dump_json() for one in found}) == len(found)
 
 
 def test_names_are_told_apart() -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import onnx
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from export.artifact import export
 from export.small_tables import CompressedEmbedding
-from model.checkpoint import compress_checkpoint
-from model.compression import dequantized, quantized
+from model.checkpoint import WEIGHTS, load_checkpoint
+from model.compression import compressed, dequantized, quantized
 from tests.export.tiny_checkpoints import MODELS, write_model
 
 V, WIDTH, DETECTORS = 300, 70, 130
@@ -23,11 +24,11 @@ def test_what_is_looked_up_is_what_was_kept() -> None:
 
 @pytest.mark.parametrize("is_compressed", [True, False])
 def test_tables_are_int8_where_a_checkpoint_keeps_them_so(is_compressed: bool, tmp_path: Path) -> None:
-    regions = {"width": WIDTH, "detectors": DETECTORS}
-    write_model(tmp_path / "checkpoint", "regions", MODELS["mean_classifier"] | {"regions": regions})
+    checkpoint, regions = tmp_path / "checkpoint", {"width": WIDTH, "detectors": DETECTORS}
+    write_model(checkpoint, "regions", MODELS["mean_classifier"] | {"regions": regions})
     if is_compressed:
-        compress_checkpoint(tmp_path / "checkpoint")
-    export(tmp_path / "checkpoint", tmp_path / "artifact", "int8")  # which proves that it answers as the checkpoint
+        save_file(compressed(load_checkpoint(checkpoint).model.state_dict()), checkpoint / WEIGHTS)
+    export(checkpoint, tmp_path / "artifact", "int8")  # which proves that it answers as the checkpoint
     graph = onnx.load(tmp_path / "artifact" / "classifier.onnx", load_external_data=False).graph
     kinds = {tuple(t.dims): t.data_type for t in graph.initializer}
     if is_compressed:

@@ -72,7 +72,7 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     if "regions" in model:
         texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
         parts["region_training"] = {"unlabelled": texts, "pretraining": TRAINING, "training": TRAINING}
-    config = configured(model, name, {"max_tokens": MAX_SOURCE_TOKENS}, **parts)
+    config = configured(model, name, max_tokens=MAX_SOURCE_TOKENS, **parts)
     built = build_model(config)
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")

@@ -16,10 +16,10 @@ from model.alignment import heads
 from model.alignment.heads import Reference, agreement, among_words, compare, compare_heads, hard_links, word_attention
 from model.alignment.word_aligner import Links
 from model.checkpoint import Alignment, CheckpointError, load_checkpoint, save_checkpoint
-from model.config import DataSource
 from model.data import Row
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.recipe import DataSource, load_recipe, save_recipe
 from model.tokenizer import BOS_ID
 from model.words import word_columns, words
 from tests.model.tiny_configs import configured
@@ -101,31 +101,33 @@ def checkpoint(transformer: Transformer, tokenizer: Tokenizer, tmp_path: Path) -
     """A checkpoint whose training corpus is French-English, turned round."""
     model = big_enough(transformer)
     corpus = {"file": "translation/train/some.fr-en.tsv", "licence": "none", "swap": True}
-    data = {"max_tokens": 60, "train": [corpus, corpus | {"rewrite": "upper_case"}]}
+    data = {
+        "train": [corpus, corpus | {"rewrite": "no_capitals"}, corpus | {"file": "gone.tsv", "made_by": "a commit"}]
+    }
     for file in ("train/some", "test/multi30k-val"):
         path = tmp_path / f"translation/{file}.fr-en.tsv"
         path.parent.mkdir(parents=True)
         path.write_text("Un chien.\tA dog.\nDeux hommes jouent.\tTwo men play.\n" + "Je " * 64 + "\tI\n")
-    config = configured(model.config.model_dump(), data=data)
-    save_checkpoint(tmp_path / "checkpoint", config, model.state_dict(), tokenizer)
+    experiment = configured(model.config.model_dump(), data=data, max_tokens=60)
+    save_checkpoint(tmp_path / "checkpoint", experiment, model.state_dict(), tokenizer)
+    save_recipe(tmp_path / "checkpoint", experiment)
     return tmp_path / "checkpoint"
 
 
 def test_other_pairs_may_be_configured(checkpoint: Path) -> None:
-    config = load_checkpoint(checkpoint).config
+    data = load_recipe(checkpoint).data
     news = DataSource(file="news.en-fr.tsv", licence="none")
-    data = config.data.model_copy(update={"aligned": news})
-    assert heads.compared_source(config.model_copy(update={"data": data})) == news
-    assert heads.compared_source(config).file == "translation/test/multi30k-val.fr-en.tsv"
+    assert heads.compared_source(data.model_copy(update={"aligned": news})) == news
+    assert heads.compared_source(data).file == "translation/test/multi30k-val.fr-en.tsv"
 
 
 def test_heads_of_a_model_of_several_languages_are_compared_on_the_first(checkpoint: Path) -> None:
-    config = load_checkpoint(checkpoint).config
-    first = config.data.train[0].model_copy(update={"prefix": "EN "})
+    data = load_recipe(checkpoint).data
+    first = data.train[0].model_copy(update={"prefix": "EN "})
     other = first.model_copy(update={"prefix": "DE ", "file": "absent.tsv"})
-    config = config.model_copy(update={"data": config.data.model_copy(update={"train": (first, other)})})
-    assert heads.compared_source(config).prefix == "EN "
-    rows = heads.training_rows(config, "EN ", checkpoint.parent, corpus_rows=1)
+    data = data.model_copy(update={"train": (first, other)})
+    assert heads.compared_source(data).prefix == "EN "
+    rows = heads.training_rows(data, "EN ", checkpoint.parent, corpus_rows=1)
     assert rows[0] == ("EN A dog.", "Un chien.")
 
 
@@ -152,8 +154,9 @@ def test_a_choice_is_written_with_its_grounds_and_is_read_again(
 
 
 def test_a_classifier_is_not_asked(checkpoint: Path, classifier: TransformerClassifier) -> None:
+    loaded = replace(load_checkpoint(checkpoint), model=classifier)
     with pytest.raises(CheckpointError, match="tiny aligns nothing"):
-        compare_heads(replace(load_checkpoint(checkpoint), model=classifier), checkpoint.parent, 1)
+        compare_heads(loaded, load_recipe(checkpoint).data, checkpoint.parent, 1)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ from typing import get_args
 
 import pytest
 
-from model.config import Rewrite
 from model.data import Row
 from model.evaluation import scoring
 from model.evaluation.card import REWRITES, model_card
 from model.evaluation.cases import CaseResult
+from model.recipe import Rewrite
 from tests.model import tiny_configs
 from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
@@ -60,13 +60,6 @@ def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
     card = model_card(config, TRAINING | {"licences": licences}, [TRANSLATED], 1000)
     assert "| laws.tsv, in an earlier run | | by attribution |" in card
     assert card.count("in an earlier run") == 1
-
-
-def test_the_card_names_the_licence_of_a_pivot() -> None:
-    config = configured(TRANSLATOR, data={"pivot": [{"file": "pivot.tsv", "licence": "share alike"}]})
-    card = model_card(config, TRAINING | {"licences": config.licences()}, [TRANSLATED], 1000)
-    assert "| pivot.tsv, for the first embeddings of new pieces alone | all | share alike |" in card
-    assert "in an earlier run" not in card
 
 
 def test_the_card_says_what_was_made_of_a_corpus() -> None:

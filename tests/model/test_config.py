@@ -7,31 +7,39 @@ from pydantic import ValidationError
 
 from model.batching import ReviewExample, collate_reviews
 from model.checkpoint import build_model
-from model.config import ClassifierConfig, Config, ConfigError, DataConfig, TransformerConfig, load_config
+from model.config import CONFIG, ClassifierConfig, Config, ConfigError, TransformerConfig, load_config
+from model.recipe import RECIPE, DataConfig, load_experiment, load_recipe
 
 ROOT = Path(__file__).parents[2]
 CONFIGS, CHECKPOINTS = ROOT / "model" / "configs", ROOT / "checkpoints"
 
 
-@pytest.mark.parametrize("checkpoint", sorted(CHECKPOINTS.iterdir()), ids=lambda path: path.name)
-def test_a_shipped_checkpoint_has_the_configuration_of_its_name(checkpoint: Path) -> None:
-    assert load_config(checkpoint / "config.yaml") == load_config(CONFIGS / f"{checkpoint.name}.yaml")
+EXPERIMENTS = sorted(path.parent for top in (CHECKPOINTS, CONFIGS) for path in top.rglob(CONFIG))
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_configuration_in_the_tree_is_valid_and_named_after_its_file(path: Path) -> None:
-    assert load_config(path).name == path.stem
+@pytest.mark.parametrize("directory", EXPERIMENTS, ids=lambda path: path.name)
+def test_every_model_in_the_tree_has_a_valid_configuration_and_recipe_and_the_name_of_its_directory(
+    directory: Path,
+) -> None:
+    name = directory.name if directory.parent in (CHECKPOINTS, CONFIGS) else f"{directory.parent.name}-{directory.name}"
+    assert load_experiment(directory).name == name
+
+
+def test_a_recipe_names_the_commit_that_has_what_the_tree_has_not() -> None:
+    made = {source.made_by for path in EXPERIMENTS for source in load_recipe(path).data.train if source.made_by}
+    assert made
+    assert all("commit b4727fd" in how for how in made)
 
 
 def test_the_lectures_own_classifier_is_there() -> None:
-    model = load_config(CONFIGS / "lecture-classifier.yaml").model
+    model = load_config(CONFIGS / "lecture-classifier").model
     assert isinstance(model, ClassifierConfig)
     assert (model.n_encoder_layers, model.d_model, model.n_heads, model.d_ff) == (3, 32, 2, 128)
     assert (model.pooling, model.norm) == ("max", "post")
 
 
 def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> None:
-    model = load_config(CONFIGS / "translate-en-fr.yaml").model
+    model = load_config(CHECKPOINTS / "translate-en-fr").model
     assert isinstance(model, TransformerConfig)
     assert model.n_encoder_layers > model.n_decoder_layers
 
@@ -46,12 +54,6 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),
         ("licence: ", "prefix: 'FR '\n      licence: ", r"prefix .* the model's task is classification"),
-        (
-            "  train:",
-            "  pivot: [{file: p.tsv, licence: ours}]\n  train:",
-            r"pivot .* the model's task is classification",
-        ),
-        ("  train:", "  pivot: [{file: p.tsv, licence: ours, sample: 5}]\n  train:", r"pivot: p\.tsv is read whole"),
         ("licence: ", "prefix: a\n      rewrite: joined\n      licence: ", r"rewrite joined would change the prefix"),
         (
             "licence: ",
@@ -62,30 +64,31 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
     ],
 )
 def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: str, after: str, message: str) -> None:
-    path = tmp_path / "wrong.yaml"
-    path.write_text((CONFIGS / "lecture-classifier.yaml").read_text(encoding="utf-8").replace(before, after, 1))
+    for file in (CONFIG, RECIPE):
+        content = (CONFIGS / "lecture-classifier" / file).read_text(encoding="utf-8")
+        (tmp_path / file).write_text(content.replace(before, after, 1))
     with pytest.raises(ConfigError, match=message):
-        load_config(path)
+        load_experiment(tmp_path)
 
 
 @pytest.mark.parametrize("use", ["train", "validation", "test"])
 def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
-    data = load_config(CONFIGS / "translate-ru-en.yaml").data
+    data = load_recipe(CHECKPOINTS / "translate-ru-en").data
     assert data.aligned is not None
     with pytest.raises(ValidationError, match=f"aligned: {data.aligned.file} is in {use} too"):
         DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"absent\.yaml: no such file"):
-        load_config(tmp_path / "absent.yaml")
+    with pytest.raises(ConfigError, match=r"config\.yaml: no such file"):
+        load_config(tmp_path)
 
 
 @pytest.mark.parametrize(("max_tokens", "padded"), [(20, 20), (33, 40), (64, 64), (65, 80)])
 def test_the_longest_batch_has_positions_or_the_configuration_is_refused(max_tokens: int, padded: int) -> None:
     """Lengths are rounded up, so that a model of as many positions as `max_tokens` once failed in mid-training."""
-    content = load_config(CONFIGS / "lecture-classifier.yaml").model_dump()
-    content["data"]["max_tokens"] = max_tokens
+    content = load_config(CONFIGS / "lecture-classifier").model_dump()
+    content["max_tokens"] = max_tokens
     content["model"]["max_positions"] = padded - 1
     with pytest.raises(ValidationError, match=f"is padded to {padded}"):
         Config.model_validate(content)

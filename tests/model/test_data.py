@@ -1,14 +1,13 @@
 import lzma
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from model.config import DataSource, HubSource
-from model.data import DataError, NoRowsError, Row, load_rows, read_tsv, write_tsv
+from model.data import DataError, Row, load_rows, read_tsv
+from model.recipe import DataSource, HubSource
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -45,14 +44,6 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path: Path, content: bytes,
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"absent\.tsv: no such file"):
         list(read_tsv(tmp_path / "absent.tsv"))
-
-
-def test_a_missing_file_that_is_made_of_others_comes_with_its_command(tmp_path: Path) -> None:
-    source = DataSource(file="made.tsv", licence="ours", made_by="python -m maker")
-    with pytest.raises(DataError, match=r"made\.tsv: no such file; what makes it is\npython -m maker"):
-        load_rows(source, tmp_path)
-    (tmp_path / "made.tsv").write_text("a\tb\n")
-    assert load_rows(source, tmp_path) == [Row("a", "b")]
 
 
 def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
@@ -126,21 +117,3 @@ def test_the_datasets_library_reads_a_local_corpus_as_it_would_a_hubs(tmp_path: 
     (tmp_path / "train.jsonl").write_text('{"en": "A dog.", "fr": "Un chien."}\n')
     hub = HubSource(path=str(tmp_path), split="train", columns=("en", "fr"))
     assert load_rows(DataSource(file="a.tsv", licence="", hub=hub), None) == [Row("A dog.", "Un chien.")]
-
-
-def test_a_corpus_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "a.tsv.xz"
-    rows = [Row("A dog.", "Un chien."), Row("Hi!", "Salut\u202f!")]
-    assert write_tsv(path, rows) == 2
-    assert list(read_tsv(path)) == rows
-
-    def broken() -> Iterator[Row]:
-        yield Row("A cat.", "Un chat.")
-        raise DataError("no more")
-
-    with pytest.raises(DataError, match="no more"):
-        write_tsv(path, broken())
-    with pytest.raises(NoRowsError, match="no rows"):
-        write_tsv(path, [])
-    assert list(read_tsv(path)) == rows
-    assert list(path.parent.iterdir()) == [path]

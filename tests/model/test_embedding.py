@@ -12,9 +12,7 @@ from typer.testing import CliRunner
 
 from model import __main__
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from model.data import Row
 from model.embedding import cross_attention_outputs, encoder_states
-from model.evaluation.embedding_quality import find_paraphrases, shared_words, vectors_of
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID
@@ -25,8 +23,7 @@ E = 24
 
 
 def checkpoint(model: Transformer | TransformerClassifier, tokenizer: Tokenizer, max_tokens: int) -> Checkpoint:
-    data = {"max_tokens": max_tokens, "train": [{"file": "seen.tsv", "licence": "none"}]}
-    return Checkpoint(configured(model.config.model_dump(), data=data), model, tokenizer, {})
+    return Checkpoint(configured(model.config.model_dump(), max_tokens=max_tokens), model, tokenizer, {})
 
 
 @pytest.fixture
@@ -100,8 +97,6 @@ def test_what_the_model_has_not_is_named(translator: Checkpoint, labeller: Check
         cross_attention_outputs(translator, TEXTS, layer=2)
     with pytest.raises(CheckpointError, match="tiny does not translate"):
         cross_attention_outputs(labeller, TEXTS)
-    with pytest.raises(CheckpointError, match="tiny has no sentence pairs"):
-        vectors_of(labeller, TEXTS)
 
 
 def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
@@ -124,47 +119,3 @@ def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
     for line, one in zip(lines("--of", "cross-attention", "--layer", "0", "--no-normalize"), given, strict=True):
         assert line["translation"] == one.text
         assert line["embedding"] == pytest.approx(one.mean().tolist(), abs=1e-5)
-
-
-ROWS = [
-    Row("A dog runs.", "Ein Hund rennt."),
-    Row("The dog's running!", "ein Hund rennt"),
-    Row("a dog RUNS", "Ein Hund rennt!"),  # the first again
-    Row("A dog runs, I saw it.", "Ein Hund rennt."),  # the model was trained on it
-    Row("Hello.", "Guten Tag."),
-    Row("Good day to you.", "Guten Tag."),
-    Row("Good day to you.", "Tag auch."),  # is in a group already
-    Row("Bye.", "Tag auch."),
-    Row("Alone.", "Allein."),
-]
-
-
-def test_paraphrases_have_one_translation_and_were_never_seen() -> None:
-    found = find_paraphrases(ROWS, seen={"adogrunsisawit"})
-    assert found.sentences == ["A dog runs.", "The dog's running!", "Hello.", "Good day to you."]
-    assert found.group[0] == found.group[1] != found.group[2] == found.group[3]
-    assert found.far.tolist() == [True, True, True, True]
-    assert shared_words("A dog runs.", "The dog's running!") == 1 / 6
-    assert not find_paraphrases([Row("A dog runs.", "x"), Row("A dog ran.", "x")], set()).far.any()
-
-
-def test_baselines_are_what_they_are_called(translator: Checkpoint) -> None:
-    made = vectors_of(translator, TEXTS)
-    for vectors in made.values():
-        assert vectors.shape[0] == len(TEXTS)
-        assert np.isfinite(vectors).all()
-    states = encoder_states(translator, TEXTS)
-    np.testing.assert_allclose(made["encoder states, mean"][1], states[1].mean().numpy(), atol=1e-5)
-    np.testing.assert_allclose(made["encoder state of </s> alone"][2], states[2].vectors[-1].numpy(), atol=1e-5)
-
-
-def test_the_report_has_a_row_for_each_method_and_each_example(saved: Path, tmp_path: Path) -> None:
-    (tmp_path / "seen.tsv").write_text("A dog runs, I saw it.\tUn chien court.\n", encoding="utf-8")
-    (tmp_path / "pairs.tsv").write_text("".join(f"{row.left}\t{row.right}\n" for row in ROWS), encoding="utf-8")
-    command = ["embed-quality", str(saved), "--data", str(tmp_path), "--corpus", "pairs.tsv"]
-    result = CliRunner().invoke(__main__.app, command)
-    assert result.exit_code == 0, result.output
-    rows = [line for line in result.stdout.splitlines() if line.startswith("| ")]
-    assert result.stdout.startswith("4 sentences in 2 groups of one meaning")
-    assert len(rows) == 1 + 9 + 1 + 4
-    assert rows[-4].startswith("| A dog runs. | The dog's running! |")

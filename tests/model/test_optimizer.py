@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.config import TrainingConfig
+from model.recipe import TrainingConfig
 from model.training import optimizer as module
 from model.training.optimizer import MOMENTUM, build_optimizer
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from typer.testing import CliRunner
 
 from model.__main__ import app
 from model.alignment.heads import compare_heads
 from model.checkpoint import CheckpointError, load_checkpoint
-from model.config import Config, ConfigError, load_config
+from model.config import CONFIG, ConfigError, load_config, save_config
 from model.evaluation.scoring import classify, translate
+from model.recipe import Experiment, load_recipe
 from model.training.train import train
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, configured
 from tests.model.tiny_training import PAIRS, WARNINGS, lines, train_until_killed
@@ -32,7 +34,7 @@ MODELS: dict[str, dict[str, Any]] = {
 pytestmark = WARNINGS
 
 
-def config_of(name: str) -> Config:
+def experiment_of(name: str) -> Experiment:
     data = {
         "train": [{"file": "pairs.tsv", "licence": "ours"}],
         "test": [{"file": "test.tsv", "licence": "ours"}],
@@ -54,7 +56,7 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a run and a checkpoint of each model."""
     directory = tmp_path_factory.mktemp("trained")
     for name in MODELS:
-        train(config_of(name), data, directory / "runs" / name, directory / name)
+        train(experiment_of(name), data, directory / "runs" / name, directory / name)
     return directory
 
 
@@ -77,10 +79,10 @@ def test_a_tiny_recurrent_translator_learns_its_sentences(trained: Path, name: s
 
 
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(data: Path, trained: Path, tmp_path: Path) -> None:
-    config = config_of("language-model")
-    train_until_killed(60, config, data, tmp_path / "run", tmp_path / "out")
-    train(config, data, tmp_path / "run", tmp_path / "out")
-    paths = (trained / config.name, tmp_path / "out")
+    experiment = experiment_of("language-model")
+    train_until_killed(60, experiment, data, tmp_path / "run", tmp_path / "out")
+    train(experiment, data, tmp_path / "run", tmp_path / "out")
+    paths = (trained / experiment.name, tmp_path / "out")
     unbroken, resumed = (load_checkpoint(path).model.state_dict() for path in paths)
     for key, tensor in unbroken.items():
         torch.testing.assert_close(resumed[key], tensor)
@@ -129,7 +131,7 @@ def test_evaluation_scores_them_and_writes_their_cards(
 def test_what_they_cannot_do_is_refused_in_a_sentence(trained: Path, data: Path, name: str) -> None:
     loaded, task = load_checkpoint(trained / name), MODELS[name]["task"]
     with pytest.raises(CheckpointError, match=f"{name} aligns nothing: its task is {task}"):
-        compare_heads(loaded, data, 2)
+        compare_heads(loaded, load_recipe(trained / name).data, data, 2)
     with pytest.raises(CheckpointError, match=f"{name} does not classify: its task is {task}"):
         classify(loaded, ["a dog"])
 
@@ -143,8 +145,9 @@ def test_a_language_model_does_not_translate_and_a_translator_continues_nothing(
 
 @pytest.mark.parametrize(("key", "value"), [("cell", "elman"), ("attention", "dot"), ("n_heads", 3), ("d_model", 25)])
 def test_a_wrong_recurrent_configuration_is_refused_with_its_key(tmp_path: Path, key: str, value: object) -> None:
-    config = config_of("gru-after").model_dump(mode="json")
+    save_config(tmp_path, experiment_of("gru-after"))
+    config = yaml.safe_load((tmp_path / CONFIG).read_text())
     config["model"][key] = value
-    (tmp_path / "wrong.yaml").write_text(json.dumps(config))
+    (tmp_path / CONFIG).write_text(yaml.safe_dump(config))
     with pytest.raises(ConfigError, match=key):
-        load_config(tmp_path / "wrong.yaml")
+        load_config(tmp_path)

@@ -10,15 +10,16 @@ import torch
 
 from model.batching import ReviewExample, collate_masked
 from model.checkpoint import OF_TOKENS, average_weights, build_model, load_checkpoint, load_training
-from model.config import ClassifierConfig, Config, ConfigError, NGramConfig, Part
+from model.config import ClassifierConfig, ConfigError, NGramConfig
 from model.evaluation.scoring import classify
 from model.networks.ngrams import NGramLogits
 from model.networks.transformer import TransformerClassifier
+from model.recipe import Experiment, Part
 from model.training import parts
 from model.training.parts import sure_labels
 from model.training.train import train
 from tests.model.tiny_configs import CLASSIFIER
-from tests.model.tiny_training import REVIEWS, WARNINGS, classifier_config, lines
+from tests.model.tiny_training import REVIEWS, WARNINGS, classifier_experiment, lines
 
 N_GRAMS = {"buckets": 97, "longest": 3}
 REGIONS = {"width": 12, "detectors": 17, "dropout": 0.0}
@@ -32,15 +33,15 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out(data: Path, tmp_path: Path) -> None:
-    config = classifier_config().model_dump()
-    config["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
-    config["data"]["validation_fraction"] = 0.25
+    experiment = classifier_experiment().model_dump()
+    experiment["model"] |= {"n_grams": {"buckets": 97, "longest": 3}, "lower_case": True}
+    experiment["data"]["validation_fraction"] = 0.25
     (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 4]))
-    config["n_gram_training"] = {
-        "training": config["training"],
+    experiment["n_gram_training"] = {
+        "training": experiment["training"],
         "unlabelled": [{"file": "unlabelled.tsv", "licence": "ours"}],
     }
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+    train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
     checkpoint = load_checkpoint(tmp_path / "out")
     assert isinstance(checkpoint.model, TransformerClassifier)
     assert checkpoint.model.n_grams is not None
@@ -53,21 +54,21 @@ def test_n_grams_are_trained_beside_the_encoder_and_weighed_on_what_was_held_out
 
 def with_regions(data: Path) -> dict[str, Any]:
     """The classifier's configuration with regions beside its encoder, and texts for them."""
-    config = classifier_config().model_dump()
-    config["model"]["regions"] = REGIONS
-    config["data"]["validation_fraction"] = 0.25
+    experiment = classifier_experiment().model_dump()
+    experiment["model"]["regions"] = REGIONS
+    experiment["data"]["validation_fraction"] = 0.25
     (data / "near.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
-    config["region_training"] = {
+    experiment["region_training"] = {
         "unlabelled": [{"file": "near.tsv", "licence": "free"}],
-        "pretraining": config["training"],
-        "training": config["training"],
+        "pretraining": experiment["training"],
+        "training": experiment["training"],
     }
-    return config
+    return experiment
 
 
 def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> None:
-    config = Config.model_validate(with_regions(data))
-    train(config, data, tmp_path / "run", tmp_path / "out")
+    experiment = Experiment.model_validate(with_regions(data))
+    train(experiment, data, tmp_path / "run", tmp_path / "out")
     checkpoint = load_checkpoint(tmp_path / "out")
     assert isinstance(checkpoint.model, TransformerClassifier)
     assert checkpoint.model.regions is not None
@@ -77,13 +78,13 @@ def test_regions_are_trained_beside_the_encoder(data: Path, tmp_path: Path) -> N
         labels.append(checkpoint.model.regions.pooled(ids, torch.tensor([ids.shape[1]])).argmax().item())
     assert labels == [0, 1]
     facts = load_training(tmp_path / "out")
-    assert facts["steps"] == 3 * config.training.max_steps
+    assert facts["steps"] == 3 * experiment.training.max_steps
     assert facts["licences"]["near.tsv"] == "free"
     assert "only" not in facts
 
 
 def test_vectors_of_regions_are_learnt_before_the_labels_alone(data: Path, tmp_path: Path) -> None:
-    train(Config.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
+    train(Experiment.model_validate(with_regions(data)), data, tmp_path / "run", tmp_path / "out")
     last = tmp_path / "run" / "regions" / "pretraining" / "steps" / "last.ckpt"
     learnt = average_weights([last], "model.region_embedding.")["tokens.weight"]
     kept = load_checkpoint(tmp_path / "out").model.state_dict()["regions.embedding.tokens.weight"]
@@ -93,23 +94,23 @@ def test_vectors_of_regions_are_learnt_before_the_labels_alone(data: Path, tmp_p
 @pytest.fixture
 def start_with_parts(data: Path, tmp_path: Path) -> Path:
     """A classifier with n-grams and no regions."""
-    config = classifier_config().model_dump()
-    config["model"]["n_grams"] = N_GRAMS
-    config["n_gram_training"] = {"training": config["training"]}
-    train(Config.model_validate(config), data, tmp_path / "start-run", tmp_path / "start")
+    experiment = classifier_experiment().model_dump()
+    experiment["model"]["n_grams"] = N_GRAMS
+    experiment["n_gram_training"] = {"training": experiment["training"]}
+    train(Experiment.model_validate(experiment), data, tmp_path / "start-run", tmp_path / "start")
     return tmp_path / "start"
 
 
-def only_regions(data: Path) -> Config:
-    config = with_regions(data)
-    config["model"]["n_grams"] = N_GRAMS
-    config["n_gram_training"] = {"training": config["training"]}
-    return Config.model_validate(config)
+def only_regions(data: Path) -> Experiment:
+    experiment = with_regions(data)
+    experiment["model"]["n_grams"] = N_GRAMS
+    experiment["n_gram_training"] = {"training": experiment["training"]}
+    return Experiment.model_validate(experiment)
 
 
 def test_one_part_is_trained_and_the_others_stay(start_with_parts: Path, data: Path, tmp_path: Path) -> None:
-    config = only_regions(data)
-    train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
+    experiment = only_regions(data)
+    train(experiment, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
     old, new = (load_checkpoint(path) for path in (start_with_parts, tmp_path / "out"))
     before, after = old.model.state_dict(), new.model.state_dict()
     assert {name for name in after if not name.startswith("regions.")} == before.keys()
@@ -122,25 +123,25 @@ def test_one_part_is_trained_and_the_others_stay(start_with_parts: Path, data: P
         torch.testing.assert_close(after[name], factor * before[name], rtol=2e-3, atol=1e-4)
     facts = load_training(tmp_path / "out")
     assert facts["only"] == "regions"
-    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
-    train(config, data, tmp_path / "all", tmp_path / "all-out", tmp_path / "out")
+    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * experiment.training.max_steps
+    train(experiment, data, tmp_path / "all", tmp_path / "all-out", tmp_path / "out")
     assert "only" not in load_training(tmp_path / "all-out")
 
 
 def test_a_killed_run_of_one_part_goes_on_with_it_unasked(
     start_with_parts: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = only_regions(data)
+    experiment = only_regions(data)
     monkeypatch.setattr(parts, "PartClassifier", killed)
     with pytest.raises(KeyboardInterrupt):
-        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
+        train(experiment, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="regions")
     monkeypatch.undo()
     with pytest.raises(ConfigError, match="holds a run of regions: name another directory by --run"):
-        train(config, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="n_grams")
-    train(config, data, tmp_path / "run", tmp_path / "out")
+        train(experiment, data, tmp_path / "run", tmp_path / "out", start_with_parts, only="n_grams")
+    train(experiment, data, tmp_path / "run", tmp_path / "out")
     facts = load_training(tmp_path / "out")
     assert facts["only"] == "regions"
-    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * config.training.max_steps
+    assert facts["steps"] == load_training(start_with_parts)["steps"] + 2 * experiment.training.max_steps
 
 
 def killed(*_: object) -> None:
@@ -148,10 +149,17 @@ def killed(*_: object) -> None:
 
 
 def test_regions_of_another_size_are_trained_anew(data: Path, tmp_path: Path) -> None:
-    config = with_regions(data)
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
-    config["model"]["regions"] = REGIONS | {"width": 14, "detectors": 19}
-    train(Config.model_validate(config), data, tmp_path / "other", tmp_path / "out", tmp_path / "out", only="regions")
+    experiment = with_regions(data)
+    train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
+    experiment["model"]["regions"] = REGIONS | {"width": 14, "detectors": 19}
+    train(
+        Experiment.model_validate(experiment),
+        data,
+        tmp_path / "other",
+        tmp_path / "out",
+        tmp_path / "out",
+        only="regions",
+    )
     assert load_checkpoint(tmp_path / "out").model.state_dict()["regions.detectors.weight"].shape == (19, 14)
 
 
@@ -165,9 +173,9 @@ def test_regions_of_another_size_are_trained_anew(data: Path, tmp_path: Path) ->
 def test_a_part_that_there_is_not_is_refused(
     start_with_parts: Path, data: Path, tmp_path: Path, only: Part, is_started: bool, message: str
 ) -> None:
-    config, start = Config.model_validate(with_regions(data)), start_with_parts if is_started else None
+    experiment, start = Experiment.model_validate(with_regions(data)), start_with_parts if is_started else None
     with pytest.raises(ConfigError, match=message):
-        train(config, data, tmp_path / "run", tmp_path / "out", start, only=only)
+        train(experiment, data, tmp_path / "run", tmp_path / "out", start, only=only)
 
 
 def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
@@ -184,10 +192,10 @@ def test_texts_are_labelled_by_the_n_grams_where_they_are_sure() -> None:
     [("n_grams", N_GRAMS, "n_gram_training"), ("regions", REGIONS, "region_training")],
 )
 def test_a_part_that_nobody_trains_is_refused(part: str, section: dict[str, Any], training: str) -> None:
-    config = classifier_config().model_dump()
-    config["model"][part] = section
+    experiment = classifier_experiment().model_dump()
+    experiment["model"][part] = section
     with pytest.raises(ValueError, match=training):
-        Config.model_validate(config)
+        Experiment.model_validate(experiment)
 
 
 @pytest.mark.parametrize(("part", "section"), [("n_grams", N_GRAMS), ("regions", REGIONS)])
@@ -197,13 +205,13 @@ def test_a_part_beside_a_maximum_is_refused(part: str, section: dict[str, Any]) 
 
 
 def test_pretraining_on_unlabelled_text_leaves_its_encoder_to_the_classifier(data: Path, tmp_path: Path) -> None:
-    config = classifier_config().model_dump()
+    experiment = classifier_experiment().model_dump()
     texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
-    config["pretraining"] = {"train": texts, "masked": 0.3, "training": config["training"]}
+    experiment["pretraining"] = {"train": texts, "masked": 0.3, "training": experiment["training"]}
     (data / "unlabelled.tsv").write_text(lines([("-", text) for _, text in REVIEWS * 60]))
-    train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+    train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
     pretrained = average_weights([tmp_path / "run" / "pretraining" / "steps" / "last.ckpt"], "model.")
-    model = build_model(Config.model_validate(config))
+    model = build_model(Experiment.model_validate(experiment))
     model.load_state_dict(pretrained)
     assert isinstance(model, TransformerClassifier)
     batch = collate_masked(

@@ -15,22 +15,31 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import Config, ConfigError, DataSource
+from model.config import ConfigError
 from model.data import DataError
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import Transformer
+from model.recipe import DataSource, Experiment, load_experiment
 from model.training import precision
 from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
 from model.training.train import train
 from tests.model.tiny_configs import TRANSLATOR, configured
-from tests.model.tiny_training import PAIRS, REVIEWS, SCHEDULE, WARNINGS, classifier_config, lines, train_until_killed
+from tests.model.tiny_training import (
+    PAIRS,
+    REVIEWS,
+    SCHEDULE,
+    WARNINGS,
+    classifier_experiment,
+    lines,
+    train_until_killed,
+)
 
 pytestmark = WARNINGS
 
 
-def translation_config(**training: Any) -> Config:
+def translation_experiment(**training: Any) -> Experiment:
     model = {"vocab_size": 300, "n_encoder_layers": 2, "n_decoder_layers": 1, "dropout": 0.0, "norm": "pre"}
     data = {"train": [{"file": "pairs.tsv", "licence": "ours"}]}
     muon = {"optimizer": "muon", "muon_learning_rate": 0.02}
@@ -52,7 +61,7 @@ def data(tmp_path: Path) -> Path:
 def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint that training leaves."""
     directory = write_data(tmp_path_factory.mktemp("translator"))
-    train(translation_config(), directory, directory / "run", directory / "out")
+    train(translation_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
 
 
@@ -60,7 +69,7 @@ def trained_translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained_classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint that training leaves."""
     directory = write_data(tmp_path_factory.mktemp("classifier"))
-    train(classifier_config(), directory, directory / "run", directory / "out")
+    train(classifier_experiment(), directory, directory / "run", directory / "out")
     return directory / "out"
 
 
@@ -89,8 +98,8 @@ def test_bf16_is_for_processors_on_which_it_is_faster(
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     monkeypatch.setattr(precision, "_product_seconds", seconds.__getitem__)
     monkeypatch.setattr(precision, "bf16_is_faster", precision.bf16_is_faster.__wrapped__)
-    config = translation_config(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
-    train(config, data, tmp_path / "run", tmp_path / "out")
+    experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
+    train(experiment, data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["precision"] == used
     assert caplog.text.count("not faster here") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
@@ -100,8 +109,8 @@ def test_a_share_of_the_final_weights_may_be_that_of_the_first(
     trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:
     for share in (0.0, 0.75):
-        config = translation_config(max_steps=5, checkpoint_every_steps=5)
-        train(config, data, tmp_path / f"run {share}", tmp_path / f"{share}", trained_translator, start_share=share)
+        experiment = translation_experiment(max_steps=5, checkpoint_every_steps=5)
+        train(experiment, data, tmp_path / f"run {share}", tmp_path / f"{share}", trained_translator, start_share=share)
     paths = (trained_translator, tmp_path / "0.0", tmp_path / "0.75")
     first, last, mixed = (load_checkpoint(path).model.state_dict() for path in paths)
     n_pieces = load_checkpoint(trained_translator).tokenizer.get_vocab_size()
@@ -117,7 +126,7 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(
 ) -> None:
     more = tmp_path / "more"
     (data / "pairs.tsv").write_text(lines(PAIRS[:2]))
-    gently = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
+    gently = translation_experiment(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-6, muon_learning_rate=1e-6)
     train(gently, data, tmp_path / "further", more, start=trained_translator)
     translations = translate(load_checkpoint(more), [source for source, _ in PAIRS])
     assert [text for text, _ in translations] == [target for _, target in PAIRS], "it can still write them all"
@@ -128,7 +137,7 @@ def test_training_goes_on_with_the_weights_and_the_tokenizer_of_a_checkpoint(
 
 def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp_path: Path) -> None:
     (data / "other.tsv").write_text(lines(PAIRS))
-    out, once = tmp_path / "out", translation_config(max_steps=1, checkpoint_every_steps=1)
+    out, once = tmp_path / "out", translation_experiment(max_steps=1, checkpoint_every_steps=1)
     train(once, data, tmp_path / "run", out)
     source = DataSource(file="other.tsv", licence="another")
     further = once.model_copy(update={"data": once.data.model_copy(update={"train": (source,)})})
@@ -145,17 +154,29 @@ def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp
 
 
 def test_rewritings_that_apply_to_no_row_are_left_out(data: Path, tmp_path: Path) -> None:
-    config = translation_config(max_steps=1, checkpoint_every_steps=1)
-    (source,) = config.data.train
+    experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1)
+    (source,) = experiment.data.train
     no_numbers = source.model_copy(update={"rewrite": "other_numbers"})
-    with_both = config.data.model_copy(update={"train": (source, no_numbers)})
-    train(config.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
+    with_both = experiment.data.model_copy(update={"train": (source, no_numbers)})
+    train(experiment.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["steps"] == 1
 
 
+def test_rows_that_nothing_makes_any_more_are_left_out_and_named(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1)
+    gone = DataSource(file="gone.tsv", licence="another", made_by="a command of commit 123")
+    with_both = experiment.data.model_copy(update={"train": (*experiment.data.train, gone)})
+    train(experiment.model_copy(update={"data": with_both}), data, tmp_path / "run", tmp_path / "out")
+    assert "Left out: gone.tsv." in capsys.readouterr().out
+    assert load_training(tmp_path / "out")["licences"] == experiment.licences()
+    assert load_experiment(tmp_path / "out") == experiment, "the result has the recipe that it was trained by"
+
+
 def test_where_all_rows_are_too_long_it_is_told(data: Path, tmp_path: Path) -> None:
-    config = translation_config()
-    short = config.model_copy(update={"data": config.data.model_copy(update={"max_tokens": 1})})
+    experiment = translation_experiment()
+    short = experiment.model_copy(update={"max_tokens": 1})
     with pytest.raises(DataError, match=r"pairs\.tsv: no row is left to train on of 1 tokens or fewer"):
         train(short, data, tmp_path / "run", tmp_path / "out")
 
@@ -166,7 +187,7 @@ def test_training_with_a_new_vocabulary_keeps_the_embeddings_of_pieces_that_both
     more = tmp_path / "more"
     others = [(source.replace("a", "ö"), target.replace("e", "ß")) for source, target in PAIRS]
     (data / "pairs.tsv").write_text(lines(others))
-    barely = translation_config(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-9, muon_learning_rate=1e-9)
+    barely = translation_experiment(max_steps=1, checkpoint_every_steps=1, learning_rate=1e-9, muon_learning_rate=1e-9)
     train(barely, data, tmp_path / "further", more, start=trained_translator, new_vocabulary=True)
     assert "began_with" not in load_training(more)
     before, after = load_checkpoint(trained_translator), load_checkpoint(more)
@@ -186,13 +207,13 @@ def test_training_does_not_begin_with_the_weights_of_another_model(
     trained_classifier: Path, data: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="does not hold the weights of this model"):
-        train(translation_config(), data, tmp_path / "further", tmp_path / "more", start=trained_classifier)
+        train(translation_experiment(), data, tmp_path / "further", tmp_path / "more", start=trained_classifier)
 
 
 def test_a_model_tells_which_other_it_began_with_however_often_it_is_trained_further(
     data: Path, tmp_path: Path
 ) -> None:
-    once = translation_config(max_steps=1, checkpoint_every_steps=1)
+    once = translation_experiment(max_steps=1, checkpoint_every_steps=1)
     another = once.model_copy(update={"name": "another"})
     train(once, data, tmp_path / "run", tmp_path / "first")
     train(another, data, tmp_path / "run 2", tmp_path / "second", start=tmp_path / "first", new_vocabulary=True)
@@ -207,13 +228,13 @@ def test_training_does_not_begin_with_what_training_has_not_left(
     start = shutil.copytree(trained_translator, tmp_path / "start")
     (start / "training.json").unlink()
     with pytest.raises(CheckpointError, match=r"is not a checkpoint: training\.json is missing"):
-        train(translation_config(), data, tmp_path / "run", tmp_path / "out", start=start)
+        train(translation_experiment(), data, tmp_path / "run", tmp_path / "out", start=start)
 
 
 def test_a_run_that_is_resumed_need_not_be_told_of_its_start_again(
     trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:
-    once = translation_config(max_steps=1, checkpoint_every_steps=1)
+    once = translation_experiment(max_steps=1, checkpoint_every_steps=1)
     for start in (trained_translator, None):
         train(once, data, tmp_path / "run", tmp_path / "out", start=start, start_share=0.5)
         assert load_training(tmp_path / "out")["runs"] == 2
@@ -225,12 +246,14 @@ def test_a_share_of_no_weights_is_refused(
 ) -> None:
     start = trained_translator if told else None
     with pytest.raises(ConfigError, match="--start-share is of the weights and the vocabulary of --start"):
-        train(translation_config(), data, tmp_path / "run", tmp_path / "out", start, new_vocabulary, start_share=0.5)
+        train(
+            translation_experiment(), data, tmp_path / "run", tmp_path / "out", start, new_vocabulary, start_share=0.5
+        )
 
 
 def test_a_classifier_shares_nothing_with_its_start(trained_classifier: Path, data: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--start-share is not for classifiers"):
-        train(classifier_config(), data, tmp_path / "run", tmp_path / "out", trained_classifier, start_share=0.5)
+        train(classifier_experiment(), data, tmp_path / "run", tmp_path / "out", trained_classifier, start_share=0.5)
 
 
 def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(trained_classifier: Path) -> None:
@@ -245,26 +268,26 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(tr
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
     trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:
-    train_until_killed(30, translation_config(), data, tmp_path / "run", tmp_path / "out")
-    train(translation_config(), data, tmp_path / "run", tmp_path / "out")
+    train_until_killed(30, translation_experiment(), data, tmp_path / "run", tmp_path / "out")
+    train(translation_experiment(), data, tmp_path / "run", tmp_path / "out")
     unbroken, resumed = (load_checkpoint(path).model.state_dict() for path in (trained_translator, tmp_path / "out"))
     for name, tensor in unbroken.items():
         torch.testing.assert_close(resumed[name], tensor)
 
 
 def test_what_is_tested_on_is_never_trained_on(data: Path, tmp_path: Path) -> None:
-    config = translation_config().model_dump()
-    config["data"]["test"] = config["data"]["train"]
+    experiment = translation_experiment().model_dump()
+    experiment["data"]["test"] = experiment["data"]["train"]
     with pytest.raises(DataError, match="no training rows are left"):
-        train(Config.model_validate(config), data, tmp_path / "run", tmp_path / "out")
+        train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
 
 
 def test_what_is_tested_on_is_never_read_without_its_labels_either(data: Path) -> None:
-    config = classifier_config().model_dump()
+    experiment = classifier_experiment().model_dump()
     (data / "tested.tsv").write_text("neg\ta good and funny film\n")
-    config["data"]["test"] = [{"file": "tested.tsv", "licence": "ours"}]
-    config["pretraining"] = {"train": config["data"]["train"], "training": config["training"]}
-    checked = Config.model_validate(config)
+    experiment["data"]["test"] = [{"file": "tested.tsv", "licence": "ours"}]
+    experiment["pretraining"] = {"train": experiment["data"]["train"], "training": experiment["training"]}
+    checked = Experiment.model_validate(experiment)
     assert checked.pretraining is not None
     _, tokenizer = prepare(checked, data, None)
     pretraining = prepare_pretraining(checked, checked.pretraining.train, data, tokenizer)

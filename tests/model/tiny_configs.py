@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model.config import Config
+from model.recipe import Experiment
 
 Section = dict[str, Any]
 
@@ -36,15 +36,15 @@ TRAINING: Section = {
 
 def configured(
     model: Section, name: str = "tiny", data: Section | None = None, training: Section | None = None, **others: Any
-) -> Config:
+) -> Experiment:
     """An experiment with a model; what is not given are a corpus that nobody reads and a training of one step."""
-    corpus = {"max_tokens": 20, "train": [{"file": "ours.tsv", "licence": "ours"}]}
-    return Config.model_validate(
+    return Experiment.model_validate(
         {
             "name": name,
             "description": "Tiny.",
+            "max_tokens": 20,
             "model": model,
-            "data": corpus | (data or {}),
+            "data": {"train": [{"file": "ours.tsv", "licence": "ours"}]} | (data or {}),
             "training": TRAINING | (training or {}),
             **others,
         }

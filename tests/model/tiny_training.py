@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from model.batching import Batch
-from model.config import Config
+from model.recipe import Experiment
 from model.training.stage import TrainingModule
 from model.training.train import train
 from tests.model.tiny_configs import CLASSIFIER, configured
@@ -29,7 +29,7 @@ WARNINGS = [
 """Lightning's own: it warns of few workers and of a progress bar's arithmetic in runs of seconds."""
 
 
-def classifier_config() -> Config:
+def classifier_experiment() -> Experiment:
     model = {"vocab_size": 300, "n_encoder_layers": 1, "labels": ["negative", "positive"], "pooling": "mean"}
     labels = {"neg": "negative", "pos": "positive"}
     data = {"train": [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]}
@@ -41,7 +41,7 @@ def lines(rows: list[tuple[str, str]]) -> str:
     return "".join(f"{left}\t{right}\n" for left, right in rows)
 
 
-def train_until_killed(step: int, config: Config, data_dir: Path, run_dir: Path, checkpoint_dir: Path) -> None:
+def train_until_killed(step: int, experiment: Experiment, data_dir: Path, run_dir: Path, checkpoint_dir: Path) -> None:
     """Train until a run dies before a step."""
     training_step = TrainingModule.training_step
 
@@ -53,4 +53,4 @@ def train_until_killed(step: int, config: Config, data_dir: Path, run_dir: Path,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingModule, "training_step", killed)
         with pytest.raises(RuntimeError, match="killed"):
-            train(config, data_dir, run_dir, checkpoint_dir)
+            train(experiment, data_dir, run_dir, checkpoint_dir)
