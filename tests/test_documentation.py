@@ -67,9 +67,9 @@ def test_python_has_the_commands_that_pages_name(page: Path) -> None:
 
 @pages_of_today
 def test_files_that_pages_name_exist(page: Path) -> None:
-    packages = "benchmarks|docker|docs|export|model|service|tests"
-    named = [code for code in codes(page) if re.fullmatch(rf"(?:{packages})/[\w./-]*", code)]
-    assert [path for path in named if not (ROOT / path).exists()] == []
+    packages = "benchmarks|docker|docs|export|model|requirements|service|tests"
+    named = set(re.findall(rf"(?<![\w./-])(?:{packages})/[\w./-]*\w", "\n".join(commands(page))))
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("schema", [TranslateRequest, ClassifyRequest, EmbedRequest, AttentionSelection])
