@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 
 from anyio.from_thread import start_blocking_portal
 
@@ -15,7 +16,7 @@ from service.engine.scheduler import Sequence
 from service.loading import load_models
 from service.metrics import Metrics
 from service.registry import Models
-from service.runner.provider import choose_provider
+from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.settings import Settings
 
@@ -32,6 +33,7 @@ class AttendEngine:
         share: whether workers share the sentences in flight, or have that many each.
         slots: rows of one worker; None for those that the sentences in flight take.
         exact: whether beam search gives up no hypothesis.
+        captures: whether a decoder step is launched as a CUDA graph.
     """
 
     def __init__(
@@ -42,9 +44,16 @@ class AttendEngine:
         share: bool = True,
         slots: int | None = None,
         exact: bool = False,
+        provider: Literal["cpu", "cuda"] = "cpu",
+        captures: bool = False,
     ) -> None:
         self._settings = Settings(
-            artifacts=artifacts, provider="cpu", threads=threads, workers=workers, max_waiting=10**6
+            artifacts=artifacts,
+            provider=provider,
+            threads=threads,
+            workers=workers,
+            max_waiting=10**6,
+            cuda_graphs=captures,
         )
         self._shares = max(1, workers or 1) if share else 1
         self._fixed_slots = slots
@@ -100,24 +109,28 @@ async def _run(pool: Pool[Search], requests: list[list[Sequence[Search]]]) -> No
 
 
 class ComputationProbe:
-    """The forward passes alone, one at a time and at any shape, without engine and scheduler."""
+    """The forward passes alone, one at a time and at any shape, without engine and scheduler.
 
-    def __init__(self, artifacts: Path, threads: int, slots: int = 64) -> None:
+    Args:
+        provider: by default the CPU.
+    """
+
+    def __init__(self, artifacts: Path, threads: int, slots: int = 64, provider: Provider | None = None) -> None:
         (artifact,) = read_artifacts(artifacts)
         self._slots = slots
-        self._graphs = TranslationGraphs(artifact, choose_provider("cpu", threads))
+        self.graphs = TranslationGraphs(artifact, provider or choose_provider("cpu", threads))
         self._bos, self._eos = artifact.manifest.special_tokens.bos, artifact.manifest.special_tokens.eos
 
     def stepping(self, rows: int, cache_length: int, source_length: int) -> Callable[[], object]:
         """What runs one decoder step: `rows` sentences, one hypothesis each, all writing their last cached token."""
-        runner = TranslationRunner(self._graphs, self._slots)
+        runner = TranslationRunner(self.graphs, self._slots)
         runner.encode(0, [[self._eos] * source_length] * rows)
         token_ids, positions, places = [self._bos] * rows, [cache_length - 1] * rows, list(range(rows))
         return lambda: runner.step(token_ids, positions, [[place] for place in places], places, 1)
 
     def encoding(self, rows: int, source_length: int) -> Callable[[], object]:
         """What reads `rows` sources into empty places."""
-        runner = TranslationRunner(self._graphs, self._slots)
+        runner = TranslationRunner(self.graphs, self._slots)
         return lambda: runner.encode(0, [[self._eos] * source_length] * rows)
 
 

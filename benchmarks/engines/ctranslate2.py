@@ -13,11 +13,11 @@ import ctranslate2  # noqa: E402  (it would import torch where there is one, whi
 
 
 class CTranslate2Engine:
-    """A `Translator` on the CPU.
+    """A `Translator`.
 
     Args:
         directory: of a CTranslate2 model.
-        compute_type: "int8" or "float32".
+        compute_type: "int8" or "float32", or "float16" on a GPU.
         inter_threads: batches in parallel.
         intra_threads: threads of one batch.
         share: whether parallel batches share the sentences in flight, or have that many each, which favours them.
@@ -32,9 +32,10 @@ class CTranslate2Engine:
         intra_threads: int,
         share: bool = True,
         batch_type: Literal["examples", "tokens"] = "examples",
+        device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
         self._translator = ctranslate2.Translator(
-            str(directory), compute_type=compute_type, inter_threads=inter_threads, intra_threads=intra_threads
+            str(directory), device, compute_type=compute_type, inter_threads=inter_threads, intra_threads=intra_threads
         )
         self._tokens: list[str] = json.loads((directory / "shared_vocabulary.json").read_text(encoding="utf-8"))
         self._ids = {token: i for i, token in enumerate(self._tokens)}

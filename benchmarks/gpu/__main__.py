@@ -1,0 +1,80 @@
+"""`python -m benchmarks.gpu`: what a GPU does with the service; every part prints lines of JSON (docs/gpu.md)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.gpu import http, inputs, loop, pack, speed
+from benchmarks.gpu.inputs import ProviderName
+from benchmarks.models import RANDOM, SHIPPED
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+
+Data = Annotated[
+    Path | None,
+    typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it our own sentences."),
+]
+Model = Annotated[str, typer.Option(help=f"{SHIPPED} or {RANDOM}.")]
+OnProvider = Annotated[ProviderName, typer.Option(envvar="PROVIDER", help="cpu: to try a part without a GPU.")]
+
+
+@app.command("prepare")
+def prepare_command(data: Data = None) -> None:
+    """Write what is translated, and float32's answers on the CPU."""
+    print(inputs.prepare(data))
+
+
+@app.command("pack")
+def pack_command(
+    out: Annotated[Path, typer.Argument(help="Folder of the archive's parts.")],
+    data: Data = None,
+    architecture: Annotated[int, typer.Option(help="The only one whose kernels are packed: 90 is Hopper.")] = 90,
+    part_mb: Annotated[int, typer.Option(help="Size of a part.")] = 60,
+) -> None:
+    """Pack what a machine without network needs beside PyTorch, in parts that unpack.sh puts together there."""
+    inputs.prepare(data)
+    pack.pack(out, architecture, part_mb)
+
+
+@app.command("steps")
+def steps_command(model: Model = SHIPPED, provider: OnProvider = "cuda") -> None:
+    """Milliseconds of one decoder step and of one encoder pass."""
+    speed.steps(model, provider)
+
+
+@app.command("profile")
+def profile_command(model: Model = SHIPPED, provider: OnProvider = "cuda", rows: int = 64) -> None:
+    """Which operators run where, and for how long."""
+    speed.profile(model, provider, rows)
+
+
+@app.command("speed")
+def speed_command(
+    engine: Annotated[str, typer.Argument(help="attend, graphs (attend with CUDA graphs) or ctranslate2.")],
+    model: Model = SHIPPED,
+    provider: OnProvider = "cuda",
+    repetitions: int = 3,
+) -> None:
+    """Target tokens a second, without HTTP."""
+    speed.tokens_per_second(engine, model, provider, repetitions)
+
+
+@app.command("loop")
+def loop_command(
+    model: Model = SHIPPED,
+    provider: OnProvider = "cuda",
+    works: Annotated[int | None, typer.Option(help="Only the first.")] = None,
+) -> None:
+    """Target tokens a second of a loop in which nothing is moved."""
+    loop.measure(model, provider, works)
+
+
+@app.command("http")
+def http_command(provider: OnProvider = "cuda", graphs: bool = False, seconds: float = 6.0) -> None:
+    """Whether every route answers, and texts a second."""
+    http.measure(provider, graphs, seconds)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,104 @@
+"""The service over HTTP, as clients on the same machine see it. There is no wrk where there is no network."""
+
+import http.client
+import json
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+from benchmarks.gpu.inputs import CLASSIFIER, ProviderName, artifacts, read, say
+from benchmarks.models import SHIPPED
+from benchmarks.servers import Server, Variant
+
+TRANSLATION = "Where is the station?"
+REVIEW = "Dull, slow and far too long."
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("/translate", {"text": [TRANSLATION, "Hello."], "target": "fr", "alternatives": 1}),
+    ("/translate", {"text": "The <b>red car</b> is old.", "target": "fr", "format": "html"}),
+    ("/translate", {"text": TRANSLATION, "target": "fr", "alignment": True, "attention": True}),
+    ("/classify", {"text": REVIEW, "attention": True}),
+    ("/classify", {"text": REVIEW, "evidence": True}),
+    ("/embed", {"text": TRANSLATION, "model": SHIPPED}),
+]
+LOADS = ((1, 1), (64, 1), (16, 32))
+"""Connections, and texts in a request."""
+PROCESSES = 8
+
+
+def measure(provider: ProviderName, graphs: bool, seconds: float) -> None:
+    """Say whether every route answers, and how many texts a second the service translates under some loads."""
+    texts = read().texts
+    environment = {
+        **os.environ,
+        "ATTEND_ARTIFACTS": str(artifacts(SHIPPED, CLASSIFIER)),
+        "ATTEND_PROVIDER": provider,
+        "ATTEND_CUDA_GRAPHS": str(int(graphs and provider == "cuda")),
+        "ATTEND_LOG_LEVEL": "warning",
+    }
+
+    def command(port: int) -> list[str]:
+        return ["env", f"ATTEND_PORT={port}", sys.executable, "-m", "service"]
+
+    def body(text: str | list[str]) -> dict[str, Any]:
+        return {"text": text, "target": "fr"}
+
+    def texts_of(answer: dict[str, Any]) -> list[str]:
+        return [one["text"] for one in answer["translations"]]
+
+    start = time.monotonic()
+    with Server(Variant("attend", "gpu", command, environment, "/health/ready", body, texts_of)) as server:
+        say(part="http", graphs=graphs, ready_s=round(time.monotonic() - start, 1))
+        address = server.url.split("/")[2]
+        for path, asked in QUESTIONS:
+            status, said, took_s = _ask(http.client.HTTPConnection(address), path, asked)
+            say(part="http", path=path, status=status, ms=round(1000 * took_s, 1), answer=said[:200].decode())
+        for connections, size in LOADS:
+            _load(address, texts, connections, size, seconds)
+
+
+def _load(address: str, texts: list[str], connections: int, size: int, seconds: float) -> None:
+    n = min(PROCESSES, connections)
+    with multiprocessing.get_context("spawn").Pool(n) as pool:
+        pool.map(abs, range(n))  # they have started
+        tasks = [(address, texts, connections // n, size, seconds, i) for i in range(n)]
+        latencies = sorted(latency for found in pool.starmap(_client, tasks) for latency in found)
+    answered = [latency for latency in latencies if latency > 0]
+    say(
+        part="http",
+        connections=connections,
+        texts=size,
+        texts_per_s=round(size * len(answered) / seconds),
+        refused=len(latencies) - len(answered),
+        p50_ms=round(1000 * answered[len(answered) // 2], 1),
+        p99_ms=round(1000 * answered[int(len(answered) * 0.99)], 1),
+    )
+
+
+def _client(address: str, texts: list[str], connections: int, size: int, seconds: float, number: int) -> list[float]:
+    """The seconds of each answer of one process; -1 where it is none."""
+    ends_at = time.monotonic() + seconds
+
+    def one(thread: int) -> list[float]:
+        connection = http.client.HTTPConnection(address)
+        latencies: list[float] = []
+        for request in count(37 * (100 * number + thread)):
+            if time.monotonic() > ends_at:
+                return latencies
+            asked = [texts[(request * size + i) % len(texts)] for i in range(size)]
+            status, _, took_s = _ask(connection, "/translate", {"text": asked, "target": "fr"})
+            latencies.append(took_s if status == http.client.OK else -1.0)
+        raise AssertionError
+
+    with ThreadPoolExecutor(connections) as threads:
+        return [latency for found in threads.map(one, range(connections)) for latency in found]
+
+
+def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, bytes, float]:
+    start = time.monotonic()
+    connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read(), time.monotonic() - start

@@ -1,0 +1,80 @@
+"""What is translated, and what float32 on the CPU makes of it: written once, where the corpora are."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from tokenizers import Tokenizer
+
+from benchmarks.engines import Work
+from benchmarks.engines.attend import AttendEngine
+from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
+from benchmarks.random_model import VOCAB_SIZE
+from benchmarks.texts import load_sentences, works_of, works_of_random_ids
+from benchmarks.workspace import ROOT, workspace
+
+ProviderName = Literal["cpu", "cuda"]
+CLASSIFIER = "sentiment-imdb"
+SENTENCES, COMPARED = 512, 200
+BEAM_SIZES = (1, 4)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    texts: list[str]
+    works: dict[str, list[Work]]
+    """By model."""
+    reference: dict[int, list[list[int]]]
+    """By beam size: the shipped model's answers to its first works, in float32 on the CPU."""
+
+    def agreement(self, model: str, beam_size: int, answers: list[list[int]]) -> str | None:
+        """How many answers are the reference's."""
+        if model != SHIPPED:
+            return None
+        pairs = list(zip(self.reference[beam_size], answers, strict=False))
+        return f"{sum(wanted == found for wanted, found in pairs)} of {len(pairs)}"
+
+
+def prepare(data: Path | None) -> Path:
+    """Write them, with sentences of the corpora or of our own."""
+    sentences = load_sentences(data, SENTENCES)
+    tokenizer = Tokenizer.from_file(str(ROOT / "artifacts" / SHIPPED / "tokenizer.json"))
+    shipped = works_of(sentences, tokenizer)
+    works = {SHIPPED: shipped, RANDOM: works_of_random_ids(sentences, tokenizer, VOCAB_SIZE)[: SENTENCES // 2]}
+    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), workers=0)
+    try:
+        reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}
+    finally:
+        engine.close()
+    _path().write_text(json.dumps(asdict(Inputs([one.text for one in sentences], works, reference))))
+    return _path()
+
+
+def read() -> Inputs:
+    """Those that were prepared."""
+    found = json.loads(_path().read_text())
+    works = {model: [Work(**work) for work in works] for model, works in found["works"].items()}
+    return Inputs(found["texts"], works, {int(size): answers for size, answers in found["reference"].items()})
+
+
+def artifacts(*models: str) -> Path:
+    """A directory of artifact directories with these models alone: shipped ones as they are, the random one exported
+    here."""
+    if RANDOM in models:
+        return BenchmarkModel(RANDOM).artifacts("fp32")
+    directory = workspace("gpu", "+".join(models))
+    for model in models:
+        link = directory / model
+        if not link.is_symlink():
+            link.symlink_to(ROOT / "artifacts" / model)
+    return directory
+
+
+def say(**fields: object) -> None:
+    """One line of JSON."""
+    print(json.dumps({name: value for name, value in fields.items() if value is not None}), flush=True)
+
+
+def _path() -> Path:
+    return workspace("gpu") / "inputs.json"

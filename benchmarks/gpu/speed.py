@@ -1,0 +1,143 @@
+"""The engine without HTTP: target tokens a second beside CTranslate2's, one step, and what a step's kernels take."""
+
+import collections
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from benchmarks.engines import TranslationEngine, Work
+from benchmarks.engines.attend import AttendEngine, ComputationProbe
+from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read, say
+from benchmarks.models import BenchmarkModel
+from benchmarks.workspace import workspace
+from service.runner.provider import Provider
+
+BATCHES = (1, 8, 64, 256)
+FEWER_WORKS = {1: 64, 8: 128}
+"""For the batches that would take long."""
+SOURCE_LENGTH, CACHE_LENGTH = 24, 21
+REPEATED, PROFILED = 50, 30
+THREADS = 4
+
+
+def tokens_per_second(engine_name: str, model: str, provider: ProviderName, repetitions: int) -> None:
+    """Say what an engine makes of all works at each beam size and number of sentences in flight.
+
+    Args:
+        engine_name: "attend", "graphs" (attend with CUDA graphs) or "ctranslate2".
+    """
+    inputs = read()
+    engine = _engine(engine_name, model, provider)
+    alone: dict[int, list[list[int]]] = {}
+    for beam_size in BEAM_SIZES:
+        for batch in BATCHES:
+            works = inputs.works[model][: FEWER_WORKS.get(batch)]
+            answers, seconds = _timed(engine, works, beam_size, batch, repetitions)
+            first = alone.setdefault(beam_size, answers)
+            say(
+                part="speed",
+                engine=engine_name,
+                model=model,
+                beam_size=beam_size,
+                batch=batch,
+                tokens_per_s=round(sum(map(len, answers)) / seconds),
+                as_float32_on_cpu=inputs.agreement(model, beam_size, answers),
+                as_alone=f"{sum(a == b for a, b in zip(first, answers, strict=False))} of {len(first)}",
+            )
+    engine.close()
+
+
+def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
+    if name == "ctranslate2":
+        from benchmarks.engines.ctranslate2 import CTranslate2Engine  # the others must not carry its libraries
+
+        compute_type = "float16" if provider == "cuda" else "float32"
+        return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
+    captures = name == "graphs" and provider == "cuda"
+    return AttendEngine(artifacts(model), THREADS, workers=1, provider=provider, captures=captures)
+
+
+def _timed(
+    engine: TranslationEngine, works: list[Work], beam_size: int, batch: int, repetitions: int
+) -> tuple[list[list[int]], float]:
+    """The answers, and the median of the seconds that they take; shapes are seen before."""
+    seconds = []
+    for _ in range(2 + repetitions):
+        start = time.perf_counter()
+        answers = engine.translate(works, beam_size, batch)
+        seconds.append(time.perf_counter() - start)
+    return answers, statistics.median(seconds[2:])
+
+
+def steps(model: str, provider: ProviderName) -> None:
+    """Say what a decoder step and an encoder pass take, with CUDA graphs and without."""
+    for captures in (False, True) if provider == "cuda" else (False,):
+        probe = ComputationProbe(artifacts(model), THREADS, max(BATCHES), Provider(provider, THREADS, captures))
+        for rows in BATCHES:
+            encode = probe.encoding(rows, SOURCE_LENGTH)
+            first = _milliseconds(encode, 1)
+            say(
+                part="steps",
+                model=model,
+                captures=captures,
+                rows=rows,
+                encode_first_ms=first,
+                encode_ms=_milliseconds(encode, REPEATED),
+                step_ms=_milliseconds(probe.stepping(rows, CACHE_LENGTH, SOURCE_LENGTH), REPEATED),
+            )
+
+
+def _milliseconds(run: Callable[[], object], repetitions: int) -> float:
+    """The median of one run; several are warmed up for."""
+    seconds = []
+    for _ in range(repetitions if repetitions == 1 else repetitions + 5):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return round(1000 * statistics.median(seconds[-repetitions:]), 3)
+
+
+@dataclass(frozen=True)
+class _Profiled(Provider):
+    """Every session writes down what its kernels take."""
+
+    def _options(self) -> onnxruntime.SessionOptions:
+        options = super()._options()
+        options.enable_profiling = True
+        options.profile_file_prefix = str(workspace("gpu", "profiles") / "run")
+        return options
+
+
+def profile(model: str, provider: ProviderName, rows: int) -> None:
+    """Say which operators run where, how often in a pass, and for how long."""
+    probe = ComputationProbe(artifacts(model), THREADS, rows, _Profiled(provider, THREADS))
+    step = probe.stepping(rows, CACHE_LENGTH, SOURCE_LENGTH)
+    for _ in range(PROFILED):
+        step()
+    for graph, passes in (("encoder", 1), ("decoder_step", PROFILED)):
+        path = Path(getattr(probe.graphs, graph).end_profiling())
+        events: list[dict[str, Any]] = json.loads(path.read_text())
+        took: collections.Counter[tuple[str, str]] = collections.Counter()
+        ran: collections.Counter[tuple[str, str]] = collections.Counter()
+        for event in events:
+            if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+                kind = event["args"]["op_name"], event["args"]["provider"]
+                took[kind] += event["dur"]
+                ran[kind] += 1
+        for (operator, where), microseconds in took.most_common():
+            say(
+                part="profile",
+                model=model,
+                graph=graph,
+                rows=rows,
+                operator=operator,
+                provider=where,
+                runs=ran[operator, where] / passes,
+                microseconds=round(microseconds / passes),
+            )
