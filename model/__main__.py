@@ -1,8 +1,9 @@
-"""`python -m model train | evaluate | cases | align | translate | classify | generate | embed`."""
+"""`python -m model train | evaluate | card | cases | align | translate | classify | generate | embed`."""
 
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,7 +41,7 @@ from model.evaluation.cases import (
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
 from model.evaluation.scoring import translate as translate_texts
-from model.recipe import Part, load_experiment, load_recipe
+from model.recipe import Part, Recipe, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -85,13 +86,13 @@ def train(
 @app.command()
 def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
     """Score a checkpoint on its test sets and its failure cases; write evaluation.json and the model card beside it."""
-    loaded, experiment = load_checkpoint(checkpoint), load_experiment(checkpoint)
-    results = evaluate_checkpoint(loaded, experiment.data.test, data)
+    loaded, recipe = load_checkpoint(checkpoint), load_recipe(checkpoint)
+    results = evaluate_checkpoint(loaded, recipe.data.test, data)
     if not results:
         raise DataError(f"the recipe of {checkpoint} names no test set")
     table = Table("test set", "rows", *results[0].scores)
     for result in results:
-        table.add_row(result.name, str(len(result.rows)), *(f"{score:.2f}" for score in result.scores.values()))
+        table.add_row(result.name, str(result.n_rows), *(f"{score:.2f}" for score in result.scores.values()))
     console.print(table)
     for metric, signature in results[0].signatures.items():
         console.print(f"{metric}: {signature}")
@@ -101,10 +102,16 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
         console.print(_pass_table(case_results))
         scores["cases"] = pass_rates(case_results)
     (checkpoint / EVALUATION).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
-    n_parameters = sum(parameter.numel() for parameter in loaded.model.parameters())
-    training = load_training(checkpoint)
-    card = model_card(experiment, training, results, n_parameters, case_results, loaded.is_compressed)
-    (checkpoint / CARD).write_text(card, encoding="utf-8")
+    _write_card(checkpoint, replace(loaded, evaluation=scores), recipe, case_results)
+
+
+@app.command()
+def card(checkpoint: CheckpointDir) -> None:
+    """Write the model card of a checkpoint that has been evaluated anew, by its recipe and its scores."""
+    loaded = load_checkpoint(checkpoint)
+    if not loaded.evaluation:
+        raise CheckpointError(f"{checkpoint} has not been evaluated: {EVALUATION} is missing")
+    _write_card(checkpoint, loaded, load_recipe(checkpoint), _run_cases(loaded))
 
 
 @app.command()
@@ -187,6 +194,13 @@ def embed(
         line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": one.text}
         line |= {"embedding": numbers} if pooling == "mean" else {"tokens": one.tokens, "embeddings": numbers}
         print(json.dumps(line, ensure_ascii=False))
+
+
+def _write_card(directory: Path, checkpoint: Checkpoint, recipe: Recipe, cases: list[CaseResult]) -> None:
+    n_parameters = sum(parameter.numel() for parameter in checkpoint.model.parameters())
+    facts = load_training(directory)
+    text = model_card(checkpoint.config, recipe, facts, checkpoint.evaluation, n_parameters, cases)
+    (directory / CARD).write_text(text, encoding="utf-8")
 
 
 def _run_cases(checkpoint: Checkpoint) -> list[CaseResult]:

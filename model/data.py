@@ -33,8 +33,6 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         raise DataError(f"{source.file}: not known on a hub; give the directory that holds it with --data")
     if source.swap:
         rows = [Row(row.right, row.left) for row in rows]
-    if source.prefix:
-        rows = [Row(source.prefix + row.left, row.right) for row in rows]
     if source.labels is None:
         return rows
     for number, row in enumerate(rows, start=1):

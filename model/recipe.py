@@ -55,8 +55,6 @@ class DataSource(Strict):
     """Train on so many rows, drawn afresh each epoch; test on so many, always the same. None takes all."""
     swap: bool = False
     """The file's second column is the source, the first the target."""
-    prefix: str = ""
-    """Put before each source, as `DE `: what language a translator of several is to write (Johnson et al. 2017)."""
     rewrite: Rewrite | None = None
     """Train on the rows that this applies to, as it rewrites them (model/augmentation/rewriting.py)."""
     merge_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -65,13 +63,6 @@ class DataSource(Strict):
     and when it is resumed."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
-
-    @model_validator(mode="after")
-    def _prefix_stays_whole(self) -> Self:
-        if self.prefix and (self.rewrite is not None or self.merge_dropout):
-            change = f"rewrite {self.rewrite}" if self.rewrite is not None else f"merge_dropout {self.merge_dropout}"
-            raise ValueError(f"{change} would change the prefix {self.prefix!r} too")
-        return self
 
 
 class DataConfig(Strict):
@@ -166,6 +157,8 @@ class RegionTrainingConfig(Strict):
 class Recipe(Strict):
     """How a model is trained."""
 
+    notes: str = ""
+    """What a user must know of it that nothing else tells, for the card."""
     data: DataConfig
     pretraining: PretrainingConfig | None = None
     """Comes before the training of a classifier, and leaves it its encoder and embedding."""
@@ -203,12 +196,10 @@ class Experiment(Config, Recipe):
         return self
 
     @model_validator(mode="after")
-    def _translators_alone_have_prefixes_and_drop_merges(self) -> Self:
-        if not isinstance(self.model, TransformerConfig | RecurrentConfig):
-            sources = [*self.data.train, *self.data.validation, *self.data.test, *self.unlabelled()]
-            for name in ("merge_dropout", "prefix"):
-                if any(getattr(source, name) for source in sources):
-                    raise ValueError(f"{name} is of sources of translations, and the model's task is {self.model.task}")
+    def _translators_alone_drop_merges(self) -> Self:
+        sources = [*self.data.train, *self.data.validation, *self.data.test, *self.unlabelled()]
+        if not isinstance(self.model, TransformerConfig | RecurrentConfig) and any(s.merge_dropout for s in sources):
+            raise ValueError(f"merge_dropout is of sources of translations, and the model's task is {self.model.task}")
         return self
 
 

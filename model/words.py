@@ -19,10 +19,6 @@ JAPANESE = re.compile(f"[{JAPANESE_LETTERS}]")
 """What tells that a text is Japanese."""
 HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " "}
 """Letters, digits and marks that are as wide as kanji, and the space, as ASCII has them."""
-KANJI = "一-龠々"
-"""Those of today's Japanese, in a class of characters."""
-KATAKANA = re.compile(r"[ァ-ヴー]{2,}")
-"""A word in katakana."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"

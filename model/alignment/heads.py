@@ -114,7 +114,7 @@ def compare_heads(
         if all(len(checkpoint.tokenizer.encode(text)) <= limit for text in row)
     )
     compared = list(itertools.islice(fitting, n_pairs))
-    rows = compared + training_rows(data, source.prefix, data_dir, corpus_rows)
+    rows = compared + training_rows(data, data_dir, corpus_rows)
     references = [Reference(f & r, f | r) for f, r in statistical_links(rows, len(compared))]
     attention = list(word_attention(model, checkpoint.tokenizer, compared))
     return Comparison(compare(attention, references), source.file, len(compared), len(rows))
@@ -126,12 +126,12 @@ def compared_source(data: DataConfig) -> DataSource:
         return data.aligned
     first = data.train[0]
     suffix = Path(first.file).name.split(".", 1)[1]
-    return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, prefix=first.prefix, licence=first.licence)
+    return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, licence=first.licence)
 
 
-def training_rows(data: DataConfig, prefix: str, data_dir: Path | None, corpus_rows: int) -> list[Row]:
-    """The first rows of each training corpus of the language that the prefix asks for, none of them rewritten."""
-    sources = {source.file: source for source in data.kept() if source.prefix == prefix and not source.rewrite}
+def training_rows(data: DataConfig, data_dir: Path | None, corpus_rows: int) -> list[Row]:
+    """The first rows of each training corpus, none of them rewritten."""
+    sources = {source.file: source for source in data.kept() if not source.rewrite}
     return [row for source in sources.values() for row in load_rows(source, data_dir)[:corpus_rows]]
 
 

@@ -32,9 +32,7 @@ class TestResult:
     name: str
     scores: dict[str, float]
     signatures: dict[str, str]
-    outputs: list[str]
-    """Translations or predicted labels, in the order of the rows; none of a language model."""
-    rows: list[Row]
+    n_rows: int
 
 
 def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Path | None) -> list[TestResult]:
@@ -52,7 +50,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         elif isinstance(checkpoint.model, LanguageModel):
             texts, size = [row.right for row in rows], checkpoint.config.max_tokens
             scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
-            results.append(TestResult(name, scores, {}, [], rows))
+            results.append(TestResult(name, scores, {}, len(rows)))
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
@@ -69,7 +67,7 @@ def _sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
 def _evaluate_translation(checkpoint: Checkpoint, name: str, rows: list[Row], target: str) -> TestResult:
     outputs = [text for text, _ in translate(checkpoint, [row.left for row in rows])]
     scores, signatures = score_translations(outputs, [row.right for row in rows], target)
-    return TestResult(name, scores, signatures, outputs, rows)
+    return TestResult(name, scores, signatures, len(rows))
 
 
 def score_translations(
@@ -85,18 +83,9 @@ def score_translations(
     return scores, {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
 
-def worst_sentences(result: TestResult, n: int, among: int) -> list[int]:
-    """Which of the first rows have the lowest sentence chrF against their references, lowest first."""
-    chrf = CHRF()
-    pairs = zip(result.outputs[:among], (row.right for row in result.rows), strict=False)
-    scores = [chrf.sentence_score(output, [reference]).score for output, reference in pairs]
-    return sorted(range(len(scores)), key=scores.__getitem__)[:n]
-
-
 def _evaluate_classification(checkpoint: Checkpoint, name: str, rows: list[Row]) -> TestResult:
     probabilities = classify(checkpoint, [row.right for row in rows])
-    outputs = [max(scores, key=scores.__getitem__) for scores in probabilities]
-    return TestResult(name, score_labels(probabilities, [row.left for row in rows]), {}, outputs, rows)
+    return TestResult(name, score_labels(probabilities, [row.left for row in rows]), {}, len(rows))
 
 
 def score_labels(probabilities: Sequence[dict[str, float]], labels: Sequence[str]) -> dict[str, float]:

@@ -121,16 +121,6 @@ def test_other_pairs_may_be_configured(checkpoint: Path) -> None:
     assert heads.compared_source(data).file == "translation/test/multi30k-val.fr-en.tsv"
 
 
-def test_heads_of_a_model_of_several_languages_are_compared_on_the_first(checkpoint: Path) -> None:
-    data = load_recipe(checkpoint).data
-    first = data.train[0].model_copy(update={"prefix": "EN "})
-    other = first.model_copy(update={"prefix": "DE ", "file": "absent.tsv"})
-    data = data.model_copy(update={"train": (first, other)})
-    assert heads.compared_source(data).prefix == "EN "
-    rows = heads.training_rows(data, "EN ", checkpoint.parent, corpus_rows=1)
-    assert rows[0] == ("EN A dog.", "Un chien.")
-
-
 def test_a_choice_is_written_with_its_grounds_and_is_read_again(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,132 +1,158 @@
-from dataclasses import replace
-from typing import get_args
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from huggingface_hub import ModelCard
 
-from model.data import Row
-from model.evaluation import scoring
-from model.evaluation.card import REWRITES, model_card
+from model.checkpoint import CARD, EVALUATION
+from model.evaluation.card import model_card
 from model.evaluation.cases import CaseResult
-from model.recipe import Rewrite
+from model.recipe import Experiment, load_experiment
 from tests.model import tiny_configs
-from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
+from tests.model.tiny_configs import CLASSIFIER, LANGUAGE_MODEL, RECURRENT, TRANSLATOR, configured
 
-TRAINING = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true", "averaged_checkpoints": 1}
+SHIPPED = sorted((Path(__file__).parents[2] / "checkpoints").iterdir())
 
-TRANSLATED = scoring.TestResult(
-    "ours",
-    {"bleu": 30.0, "chrf": 50.0},
-    {"bleu": "signature"},
-    ["Un chien.", "Rien du tout", "Un chat | noir."],
-    [Row("A dog.", "Un chien."), Row("Two cats.", "Deux chats."), Row("A black cat.", "Un chat noir.")],
-)
-LABELLED = scoring.TestResult(
-    "reviews",
-    {"accuracy": 50.0, "calibration_error": 12.34, "negative_log_likelihood": 0.4321},
-    {},
-    ["positive", "negative"],
-    [Row("positive", "Good."), Row("positive", "Not bad.")],
-)
+TRAINING: dict[str, Any] = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true"}
+TRANSLATED = {"ours": {"bleu": 30.0, "chrf": 50.0}}
+LABELLED = {"reviews": {"accuracy": 50.0, "calibration_error": 12.34, "negative_log_likelihood": 0.4321}}
 CASES = [
     *(CaseResult("single_words", f"word {i}", f"answer {i}", f"right {i}", ["mot"]) for i in range(4)),
     CaseResult("single_words", "passed", "juste", "juste", []),
     CaseResult("names", "Ngozi|Oduya", "Ngo", "Ngozi|Oduya", ["Ngozi kept"]),
 ]
+RATES = {"cases": {"single_words": 20.0, "names": 0.0, "all": 16.7}}
+
+
+def card_of(
+    experiment: Experiment, training: dict[str, Any] | None = None, scores: dict[str, Any] = TRANSLATED, **others: Any
+) -> str:
+    return model_card(experiment, experiment, TRAINING | (training or {}), scores, 1_000_000, **others)
 
 
 def test_the_card_says_what_the_model_is_bad_at_with_examples() -> None:
-    card = model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES)
+    card = card_of(configured(TRANSLATOR), scores=TRANSLATED | RATES, cases=CASES)
     assert "## What it is bad at" in card
-    assert "| single words | 5 | 20 |\n| names | 1 | 0 |\n| all | 6 | 17 |" in card
-    assert "| single words | word 2 | answer 2 | right 2 |" in card
-    assert "word 3" not in card, "three of a category"
+    assert "| single words | 20 |\n| names | 0 |\n| all | 17 |" in card
+    assert "| single words | word 1 | answer 1 | right 1 |" in card
+    assert "word 2" not in card, "two of a kind"
     assert r"| names | Ngozi\|Oduya | Ngo | Ngozi\|Oduya |" in card, "a bar ends no cell"
-    errors = card.split("## Errors")[1].split("## Examples")[0]
-    assert "| Two cats. | Rien du tout | Deux chats. |" in errors
-    assert "greedy search" in card
+    assert "Greedy search" in card
+
+
+def test_without_a_suite_there_are_no_cases() -> None:
+    assert "What it is bad at" not in card_of(configured(TRANSLATOR))
+
+
+def test_a_model_that_passes_all_says_so() -> None:
+    card = card_of(configured(TRANSLATOR), scores=TRANSLATED | {"cases": {"all": 100.0}}, cases=CASES[4:5])
+    assert "All of them passed." in card
+
+
+def test_the_hub_reads_languages_licence_corpora_and_scores() -> None:
+    hub = {"path": "owner/corpus", "split": "train", "columns": ["en", "fr"]}
+    experiment = configured(TRANSLATOR, data={"train": [{"file": "ours.tsv", "licence": "ours", "hub": hub}]})
+    data = ModelCard(card_of(experiment, scores=TRANSLATED | RATES)).data
+    assert (data.language, data.license, data.pipeline_tag) == (["en", "fr"], "other", "translation")
+    assert (data.datasets, data.metrics) == (["owner/corpus"], ["bleu", "chrf"])
+    assert data.eval_results is not None
+    assert [(one.dataset_name, one.metric_type, one.metric_value) for one in data.eval_results] == [
+        ("ours", "bleu", 30.0),
+        ("ours", "chrf", 50.0),
+    ]
 
 
 def test_the_card_says_what_the_model_began_with() -> None:
-    further = TRAINING | {"runs": 2, "began_with": "another", "new_vocabulary": True}
-    card = model_card(configured(TRANSLATOR), further, [TRANSLATED], 1000)
-    assert "--data DATA --start checkpoints/another --new-vocabulary`: 20 steps in 2 runs" in card
-    assert "It began with the weights of another: " in card
-    assert "--start" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
-
-
-def test_the_card_names_the_licences_of_earlier_runs_too() -> None:
-    config = configured(TRANSLATOR)
-    licences = config.licences() | {"laws.tsv": "by attribution"}
-    card = model_card(config, TRAINING | {"licences": licences}, [TRANSLATED], 1000)
-    assert "| laws.tsv, in an earlier run | | by attribution |" in card
-    assert card.count("in an earlier run") == 1
-
-
-def test_the_card_says_what_was_made_of_a_corpus() -> None:
-    ours = {"file": "ours.tsv", "licence": "ours"}
-    sources = [
-        ours,
-        ours | {"rewrite": "no_capitals", "sample": 5},
-        ours | {"merge_dropout": 0.1},
-        ours | {"prefix": "FR "},
-    ]
-    card = model_card(configured(TRANSLATOR, data={"train": sources}), TRAINING, [TRANSLATED], 1000)
-    rows = [line for line in card.splitlines() if line.startswith("| ours.tsv")]
-    assert len(set(rows)) == 4
-    assert rows[0] == "| ours.tsv | all | ours |"
-    assert rows[2] == "| ours.tsv, sources cut into smaller pieces at random | all | ours |"
-    assert rows[3] == "| ours.tsv, behind `FR ` | all | ours |"
+    card = card_of(configured(TRANSLATOR), {"runs": 2, "began_with": "another", "new_vocabulary": True})
+    assert "--data DATA --start OTHER --new-vocabulary`\n\n20 steps in 2 runs" in card
+    assert "OTHER is the directory of another, with whose weights it began: what the card there says of" in card
+    assert "--start" not in card_of(configured(TRANSLATOR))
 
 
 def test_the_card_says_what_is_left_of_the_weights_before() -> None:
-    card = model_card(configured(TRANSLATOR), TRAINING | {"start_share": 0.25}, [TRANSLATED], 1000)
-    assert "Of the final weights 25% are those that the last run began with (`--start-share`)." in card
+    card = card_of(configured(TRANSLATOR), {"start_share": 0.25})
+    assert "Of the final weights 25 % are those that the last run began with (`--start-share`)." in card
+
+
+def test_the_card_says_what_the_recipe_notes_and_that_some_of_it_is_gone() -> None:
+    sources = [{"file": "ours.tsv", "licence": "ours"}, {"file": "gone.tsv", "licence": "ours", "made_by": "a commit"}]
+    card = card_of(configured(TRANSLATOR, data={"train": sources}, notes="Chosen on the test set."))
+    assert (
+        "What made some of its rows is no longer in the tree; the recipe names the commit that has it. Chosen" in card
+    )
+    assert "no longer in the tree" not in card_of(configured(TRANSLATOR))
+
+
+def test_the_card_names_every_licence_with_its_corpora_and_what_it_asks() -> None:
+    licences = {
+        "translation/train/a.en-fr.tsv.xz": "CC BY 4.0",
+        "translation/train/b.en-fr.tsv.xz": "CC BY 4.0",
+        "laws.tsv": "by a law of its own",
+    }
+    card = card_of(configured(TRANSLATOR), {"licences": licences})
+    assert "| CC BY 4.0 | a.en-fr, b.en-fr | name the source |" in card
+    assert "| by a law of its own | laws | not known |" in card
+    assert "may not be used commercially" not in card
+
+
+@pytest.mark.parametrize(
+    ("licence", "asked", "is_restricted"),
+    [
+        ("CC BY-NC-SA 4.0", "no commercial use; name the source, pass adaptations on under the same licence", True),
+        ("free for research use (WMT)", "made for research: take advice before commercial use", True),
+        ("CC BY-SA 3.0 (a Research Group)", "name the source, pass adaptations on under the same licence", False),
+        ("MIT (Expat) or GPL-2+", "what is derived and passed on stays under the GPL; keep the notice", False),
+    ],
+)
+def test_the_card_says_what_a_licence_means(licence: str, asked: str, is_restricted: bool) -> None:
+    card = card_of(configured(TRANSLATOR, data={"train": [{"file": "ours.tsv", "licence": licence}]}))
+    assert f"| {licence} | ours | {asked} |" in card
+    assert ("may not be used commercially" in card) == is_restricted
 
 
 def test_the_card_tells_of_regions_and_that_they_alone_were_trained() -> None:
     training = {"unlabelled": [{"file": "texts.tsv", "licence": "free"}]}
     training |= {"pretraining": tiny_configs.TRAINING, "training": tiny_configs.TRAINING}
     model = CLASSIFIER | {"pooling": "mean", "regions": {"width": 8, "detectors": 13, "radius": 3}}
-    card = model_card(configured(model, region_training=training), TRAINING | {"only": "regions"}, [LABELLED], 1000)
+    card = card_of(configured(model, region_training=training), {"only": "regions"}, LABELLED)
     assert "13 detectors over regions of 7 tokens" in card
-    assert "| texts.tsv, without labels, for the vectors of regions | all | free |" in card
-    assert "The last run trained the model's regions alone (`--only regions`)." in card
-
-
-def test_the_card_has_words_for_every_rewriting() -> None:
-    assert set(REWRITES) == {None, *get_args(Rewrite)}
-
-
-def test_the_card_says_how_weights_are_kept() -> None:
-    config = configured(TRANSLATOR)
-    assert "Weights are safetensors, float16." in model_card(config, TRAINING, [TRANSLATED], 1000)
-    card = model_card(config, TRAINING, [TRANSLATED], 1000, is_compressed=True)
-    assert "Weights are safetensors, in int8, with a float16 scale for every 64 of a row." in card
-
-
-def test_without_a_suite_there_are_no_cases() -> None:
-    assert "What it is bad at" not in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
-
-
-def test_a_model_that_passes_all_says_so() -> None:
-    assert "All of them passed." in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000, CASES[4:5])
+    assert "| free | texts |" in card
+    assert "The last run trained the regions alone (`--only regions`)." in card
 
 
 def test_the_card_says_what_bleu_is_of() -> None:
-    into_japanese = replace(TRANSLATED, scores={"bleu_of_characters": 20.04, "chrf": 50.0})
-    assert "| sentences | BLEU | chrF |" in model_card(configured(TRANSLATOR), TRAINING, [TRANSLATED], 1000)
-    card = model_card(configured(TRANSLATOR), TRAINING, [into_japanese], 1000)
-    assert (
-        "| test set | sentences | BLEU of characters | chrF |\n|---|---:|---:|---:|\n| ours | 3 | 20.0 | 50.0 |" in card
-    )
+    assert "| test set | BLEU | chrF |" in card_of(configured(TRANSLATOR))
+    card = card_of(configured(TRANSLATOR), scores={"ours": {"bleu_of_characters": 20.04, "chrf": 50.0}})
+    assert "| test set | BLEU of characters | chrF |\n| --- | --- | --- |\n| ours | 20.04 | 50 |" in card
 
 
 def test_the_card_of_a_classifier_has_its_calibration() -> None:
-    card = model_card(configured(CLASSIFIER), TRAINING, [LABELLED], 1000, [])
-    assert "| reviews | 2 | 50.00 | 12.34 | 0.432 |" in card
-    assert "- positive, called negative: Not bad." in card
+    card = card_of(configured(CLASSIFIER), scores=LABELLED)
+    assert "| reviews | 50 | 12.34 | 0.4321 |" in card
+    assert "Guo et al. 2017" in card
 
 
-@pytest.mark.parametrize(("among", "expected"), [(3, [1, 2]), (1, [0])])
-def test_the_worst_sentences_are_those_least_like_their_references(among: int, expected: list[int]) -> None:
-    assert scoring.worst_sentences(TRANSLATED, 2, among) == expected
+@pytest.mark.parametrize(
+    ("model", "built", "command"),
+    [
+        (RECURRENT, "A recurrent network of 1.0 million parameters: 3 bidirectional", "translate DIRECTORY"),
+        (LANGUAGE_MODEL, "2 decoder layers without an encoder", "generate DIRECTORY"),
+    ],
+)
+def test_every_kind_of_model_has_a_card(model: dict[str, Any], built: str, command: str) -> None:
+    card = card_of(configured(model))
+    assert built in card
+    assert command in card
+
+
+@pytest.mark.parametrize("directory", SHIPPED, ids=lambda path: path.name)
+def test_a_shipped_card_has_the_scores_and_the_licences_of_its_model(directory: Path) -> None:
+    loaded = load_experiment(directory)
+    card = ModelCard.load(directory / CARD)
+    evaluation = json.loads((directory / EVALUATION).read_text())
+    evaluation.pop("cases")
+    assert card.data.eval_results is not None
+    found = {(one.dataset_name, one.metric_type): one.metric_value for one in card.data.eval_results}
+    assert found == {(test, metric): score for test, scores in evaluation.items() for metric, score in scores.items()}
+    assert all(f"| {licence} | " in card.text for licence in loaded.licences().values())

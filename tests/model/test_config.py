@@ -53,13 +53,6 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
         ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
         ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),
-        ("licence: ", "prefix: 'FR '\n      licence: ", r"prefix .* the model's task is classification"),
-        ("licence: ", "prefix: a\n      rewrite: joined\n      licence: ", r"rewrite joined would change the prefix"),
-        (
-            "licence: ",
-            "prefix: a\n      merge_dropout: 0.1\n      licence: ",
-            r"merge_dropout 0.1 would change the pre",
-        ),
         ("name: ", "name: [", r"not YAML"),
     ],
 )

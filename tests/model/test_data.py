@@ -62,12 +62,10 @@ def test_labels_get_the_models_names_and_an_unknown_one_is_refused(tmp_path: Pat
         load_rows(source, tmp_path)
 
 
-def test_swapped_files_have_their_source_second_and_a_prefix_before_it(tmp_path: Path) -> None:
+def test_swapped_files_have_their_source_second(tmp_path: Path) -> None:
     (tmp_path / "a.en-fr.tsv").write_text("A dog.\tUn chien.\n", encoding="utf-8")
     source = DataSource(file="a.en-fr.tsv", licence="", swap=True)
     assert load_rows(source, tmp_path) == [Row("Un chien.", "A dog.")]
-    prefixed = source.model_copy(update={"prefix": "<en> "})
-    assert load_rows(prefixed, tmp_path) == [Row("<en> Un chien.", "A dog.")]
 
 
 class FakeHub(SimpleNamespace):

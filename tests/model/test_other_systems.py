@@ -125,6 +125,9 @@ def test_evaluation_scores_them_and_writes_their_cards(
     card = (trained / name / "README.md").read_text()
     assert of_card in card
     assert "## Limits" in card
+    (trained / name / "README.md").unlink()
+    assert CliRunner().invoke(app, ["card", str(trained / name)]).exit_code == 0
+    assert (trained / name / "README.md").read_text() == card, "written anew from the files beside it"
 
 
 @pytest.mark.parametrize("name", ["gru-after", "language-model"])
