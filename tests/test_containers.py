@@ -28,20 +28,19 @@ def services(file: str) -> dict[str, dict[str, Any]]:
 
 
 def test_a_changed_source_installs_nothing_again() -> None:
-    """Dependencies, models and sources are layers in this order, and sources are copied once."""
+    """The lock, dependencies, models and sources are layers in this order, and sources are copied once."""
     [install] = [
         i for i, (name, arguments) in enumerate(instructions()) if name == "RUN" and "pip install" in arguments
     ]
     copies = [(i, arguments.split()[0]) for i, (name, arguments) in enumerate(instructions()) if name == "COPY"]
-    assert [source for _, source in copies] == ["artifacts", "service"]
-    assert install < copies[0][0]
+    assert [source for _, source in copies] == ["requirements/${PROVIDER}.txt", "artifacts", "service"]
+    assert copies[0][0] < install < copies[1][0]
 
 
 def test_dependencies_come_from_a_lock_of_hashes_through_a_cache() -> None:
     [install] = [arguments for name, arguments in instructions() if name == "RUN" and "pip install" in arguments]
     assert {"--require-hashes", "--no-deps", "--mount=type=cache,target=/root/.cache/pip"} <= set(install.split())
-    assert "--mount=type=bind,source=requirements,target=/requirements" in install
-    assert "--requirement /requirements/${PROVIDER}.txt" in install
+    assert "--requirement requirements.txt" in install
 
 
 def test_no_stage_exports_anything() -> None:
