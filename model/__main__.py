@@ -107,7 +107,7 @@ def evaluate(checkpoint: CheckpointDir, data: DataDir = None) -> None:
 
 @app.command()
 def card(checkpoint: CheckpointDir) -> None:
-    """Write the model card of a checkpoint that has been evaluated anew, by its recipe and its scores."""
+    """Write the card of an evaluated model anew, from its recipe and its scores."""
     loaded = load_checkpoint(checkpoint)
     if not loaded.evaluation:
         raise CheckpointError(f"{checkpoint} has not been evaluated: {EVALUATION} is missing")

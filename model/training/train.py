@@ -58,7 +58,7 @@ def train(
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
         ConfigError: `start_share` is of nothing, or the model is a classifier; the model has no such part as `only`,
-            there is no `start`, or `run_dir` holds a run of other parts.
+            there is no `start`, or `run_dir` holds a run that began otherwise.
     """
     experiment = _without_what_is_gone(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
@@ -157,11 +157,14 @@ def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
 
     Raises:
         CheckpointError: `start` is no checkpoint that training has left.
+        ConfigError: the run was begun without one.
     """
     kept = run_dir / START
     is_resumed = bool(_last_checkpoints(run_dir))
     if is_resumed and kept.is_dir():
         return kept
+    if is_resumed and start is not None:
+        raise ConfigError(f"{run_dir} holds a run that began without --start: name another directory by --run")
     shutil.rmtree(kept, ignore_errors=True)
     if start is not None:
         copy_trained(start, kept)

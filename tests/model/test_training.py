@@ -153,6 +153,14 @@ def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp
     torch.testing.assert_close(*weights, rtol=0, atol=0)
 
 
+def test_a_run_that_began_without_another_model_does_not_go_on_with_one(data: Path, tmp_path: Path) -> None:
+    """It would have trained nothing more, and said so nowhere."""
+    once = translation_experiment(max_steps=1, checkpoint_every_steps=1)
+    train(once, data, tmp_path / "run", tmp_path / "run" / "checkpoint")
+    with pytest.raises(ConfigError, match="holds a run that began without --start: name another directory by --run"):
+        train(once, data, tmp_path / "run", tmp_path / "run" / "checkpoint", start=tmp_path / "run" / "checkpoint")
+
+
 def test_rewritings_that_apply_to_no_row_are_left_out(data: Path, tmp_path: Path) -> None:
     experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1)
     (source,) = experiment.data.train
