@@ -12,9 +12,9 @@ FinishReason = Literal["eos", "length", "repetition"]
 Ints = list[int]
 Candidates = tuple[list[Ints], list[list[float]]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
-Kind = Literal["cross", "encoder", "decoder"]
-Kinds = frozenset[Kind]
-Matrices = dict[Kind, NDArray[np.float32]]
+AttentionKind = Literal["cross", "encoder", "decoder"]
+AttentionKinds = frozenset[AttentionKind]
+Matrices = dict[AttentionKind, NDArray[np.float32]]
 """By kind: (layers, heads, rows, columns)."""
 
 
@@ -52,7 +52,7 @@ class DecoderRows(Protocol):
 
 
 class Attending(Protocol):
-    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: Kinds) -> list[Matrices]:
+    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, without padding."""
 
 

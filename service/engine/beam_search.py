@@ -10,6 +10,7 @@ Legend: N sequences, W the most live hypotheses of one of them, R rows, k candid
 
 import math
 from dataclasses import dataclass, field
+from operator import methodcaller
 
 from service.contract import DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
@@ -46,9 +47,8 @@ class Search:
 
     def best(self) -> list[Hypothesis]:
         """The n_best, best first."""
-        return sorted(self.finished, key=lambda hypothesis: hypothesis.rank(self.length_penalty), reverse=True)[
-            : self.n_best
-        ]
+        rank = methodcaller("rank", self.length_penalty)
+        return sorted(self.finished, key=rank, reverse=True)[: self.n_best]
 
     def bar(self) -> float:
         """What a live hypothesis must exceed to be among the n_best: -inf while fewer have ended by themselves."""

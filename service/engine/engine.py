@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 
 from service.contract import Answer
 from service.engine.computation import Computation
-from service.engine.health import Health
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, RequestError, Starting
 from service.metrics import EngineEvents
@@ -27,21 +26,17 @@ Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class _Request(Generic[Output]):
+class _Accepted(Generic[Output]):
+    """A request that is accepted and not answered."""
+
     sequences: list[Sequence[Output]]
+    work: int
+    n_unfinished: int
     deadline: float
     submitted_at: float
     future: Future[Answer[Output]] = field(default_factory=Future)
     admitted_at: float | None = None
     encode_s: float = 0.0
-    n_unfinished: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.n_unfinished = len(self.sequences)
-
-    @property
-    def work(self) -> int:
-        return sum(sequence.work for sequence in self.sequences)
 
 
 class Engine(Generic[Output]):
@@ -68,7 +63,9 @@ class Engine(Generic[Output]):
         self._computation = computation
         self._metrics = metrics
         self._probe_interval_s = probe_interval_s
-        self._health = Health(max_age_s=3 * probe_interval_s)
+        self._succeeded_at: float | None = None
+        self._last_failure: str | None = None
+        """Of the last forward pass. Readiness follows it: neither a live process nor a live thread is proof enough."""
         self.warm = threading.Event()
         """Set when the first forward pass has been tried; requests are refused before."""
         self.load = 0
@@ -76,8 +73,8 @@ class Engine(Generic[Output]):
         self._thread = threading.Thread(target=self.run, args=(self._wait,), name=f"engine-{name}", daemon=True)
         # The lock guards what callers' threads touch too: these, load and scheduler.waiting. The rest is the worker's.
         self._wake = threading.Condition()
-        self._requests: dict[_Request[Output], None] = {}
-        self._request_of: dict[Sequence[Output], _Request[Output]] = {}
+        self._requests: dict[_Accepted[Output], None] = {}
+        self._request_of: dict[Sequence[Output], _Accepted[Output]] = {}
         self._next_deadline = math.inf
         self._somebody_left = False
         self._draining = False
@@ -118,7 +115,10 @@ class Engine(Generic[Output]):
             while not self._draining or self._requests:  # in this order: once it drains, none is added
                 listen(self._probe_interval_s)
                 if self._requests:
-                    self._safe_step()
+                    try:
+                        self._step()
+                    except Exception as error:
+                        self._fail_step(error)
                 elif not self._draining:
                     self._probe()
         except BaseException as error:
@@ -133,7 +133,8 @@ class Engine(Generic[Output]):
         Raises:
             Unavailable: starting, draining, broken, or the queue is full.
         """
-        request = _Request(sequences, deadline, submitted_at=self.clock())
+        work = sum([sequence.work for sequence in sequences])
+        request = _Accepted(sequences, work, len(sequences), deadline, submitted_at=self.clock())
         with self._wake:
             self._refuse_if_unavailable()
             self.scheduler.add(sequences)
@@ -151,7 +152,13 @@ class Engine(Generic[Output]):
             return "draining"
         if self._closed:
             return "the worker thread has ended"
-        return self._health.unready_reason(self.clock())
+        succeeded_at, failure = self._succeeded_at, self._last_failure
+        if failure is not None:
+            return f"the last forward pass failed ({failure})"
+        if succeeded_at is None:
+            return "starting"
+        age_s = self.clock() - succeeded_at
+        return f"the last forward pass ended {age_s:.0f} s ago" if age_s > 3 * self._probe_interval_s else None
 
     def drain(self) -> None:
         """Take no new requests; it ends when those accepted are answered."""
@@ -184,21 +191,19 @@ class Engine(Generic[Output]):
         except Exception:
             logger.exception("%s: the forward pass that proves readiness failed", self.name)
 
-    def _safe_step(self) -> None:
-        try:
-            self._step()
-        except Exception as error:
-            self._fail_step(error)
-
     def _step(self) -> None:
         self._drop_abandoned()
         with self._wake:
             admitted = self.scheduler.admit()
         self._note_admission(admitted)
-        for batch in self.scheduler.passes(admitted):
+        for batch in self.scheduler.batches(admitted):
             self._prefill([sequence for sequence in batch if sequence in self._request_of])
-        if self.scheduler.running:
-            self._decode_step()
+        running = self.scheduler.running
+        if running:
+            n_running = len(running)
+            rows = self._forward("decode", self._computation.step, running)
+            self._metrics.stepped(n_running, rows)
+            self._finish()
 
     def _notice_cancellation(self, future: Future[Answer[Output]]) -> None:
         if future.cancelled():
@@ -254,22 +259,16 @@ class Engine(Generic[Output]):
             if sequence in self._request_of:  # else its request has just failed with an earlier sequence
                 self._prefill([sequence])
 
-    def _decode_step(self) -> None:
-        sequences = len(self.scheduler.running)
-        rows = self._forward("decode", self._computation.step, self.scheduler.running)
-        self._metrics.stepped(sequences, rows)
-        self._finish()
-
     def _forward(self, phase: str, run: Callable[..., Result], *arguments: object) -> Result:
         """The one place where a computation runs: timed, and its outcome kept for readiness."""
         began = self.clock()
         try:
             result = run(*arguments)
         except Exception as error:
-            self._health.failed(error)
+            self._last_failure = type(error).__name__
             raise
         ended = self.clock()
-        self._health.succeeded(ended)
+        self._succeeded_at, self._last_failure = ended, None
         self._metrics.inferred(phase, ended - began)
         return result
 
@@ -289,7 +288,7 @@ class Engine(Generic[Output]):
         for move in self.scheduler.evict(sequences):
             self._computation.move(move.source, move.target)
 
-    def _answer(self, request: _Request[Output]) -> None:
+    def _answer(self, request: _Accepted[Output]) -> None:
         assert request.admitted_at is not None
         outputs = [sequence.output for sequence in request.sequences]
         queue_s = request.admitted_at - request.submitted_at
@@ -297,7 +296,7 @@ class Engine(Generic[Output]):
         if self._take(request):
             request.future.set_result(Answer(outputs, queue_s, request.encode_s, decode_s))
 
-    def _leave(self, request: _Request[Output], error: RequestError | None) -> None:
+    def _leave(self, request: _Accepted[Output], error: RequestError | None) -> None:
         """Answer with an error, unless nobody waits for it, and free what the request holds."""
         if self._take(request) and error is not None:
             request.future.set_exception(error)
@@ -305,7 +304,7 @@ class Engine(Generic[Output]):
             self.scheduler.withdraw(request.sequences)
         self._evict(request.sequences)
 
-    def _take(self, request: _Request[Output]) -> bool:
+    def _take(self, request: _Accepted[Output]) -> bool:
         """True for the one caller that may answer this request; False if it is answered or its client has left."""
         with self._wake:
             for sequence in request.sequences:
@@ -327,7 +326,7 @@ class Engine(Generic[Output]):
             return  # stopped by force, while this step ran on
         failed = [request for request in requests if request.admitted_at is not None] or requests
         logger.error("%s: a step failed for %d requests", self.name, len(failed), exc_info=error)
-        self._health.failed(error)
+        self._last_failure = type(error).__name__
         self.scheduler.running.clear()
         for request in failed:
             self._leave(request, self._failure(error))

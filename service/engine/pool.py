@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence as SequenceOf
+from operator import attrgetter
 from typing import Generic, TypeVar
 
 from service.contract import Answer
@@ -44,14 +45,12 @@ class Pool(Generic[Output]):
         max_waiting: float = math.inf,
     ) -> None:
         self.engines = engines
+        self.clock = engines[0].clock
+        """Monotonic seconds; deadlines are on this clock."""
         self._metrics = metrics
         self._max_sequences = max_sequences
         # A sequence is a work of 1 or more, so that no engine with less than this refuses while the last one is spared.
         self._plenty = min(PLENTY, max_waiting)
-
-    def clock(self) -> float:
-        """Monotonic seconds; deadlines are on this clock."""
-        return self.engines[0].clock()
 
     async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
         """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
@@ -149,7 +148,7 @@ class Pool(Generic[Output]):
         loads = [engine.load for engine in engines]
         parts: list[list[Sequence[Output]]] = [[] for _ in engines]
         # The longest first, so that loads become even.
-        for sequence in sorted(sequences, key=lambda sequence: -sequence.work):
+        for sequence in sorted(sequences, key=attrgetter("work"), reverse=True):
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work

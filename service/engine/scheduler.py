@@ -85,7 +85,7 @@ class Scheduler(Generic[Output]):
         """The turn of who comes now."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
-        """Let the sequences of one request wait, all or none.
+        """Let the sequences of one request, one or more, wait: all or none.
 
         What counts is how many would be before its last one: a request of one is let in while one of thousands waits.
         Its own are not counted, or a request of many would be refused for ever.
@@ -93,14 +93,15 @@ class Scheduler(Generic[Output]):
         Raises:
             QueueFull: with the numbers.
         """
-        turn_of = attrgetter("turn")
-        before = bisect_right(self.waiting, self._turn(len(sequences) - 1), key=turn_of)
+        turn_of, now = attrgetter("turn"), self._virtual_time
+        turns = [now + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0) for i in range(len(sequences))]
+        before = bisect_right(self.waiting, turns[-1], key=turn_of)
         if before >= self.max_waiting:
             raise QueueFull(
                 f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
             )
-        for i, sequence in enumerate(sequences):
-            sequence.turn = self._turn(i)
+        for sequence, turn in zip(sequences, turns, strict=True):
+            sequence.turn = turn
             insort(self.waiting, sequence, key=turn_of)
 
     def admit(self) -> list[Sequence[Output]]:
@@ -121,10 +122,10 @@ class Scheduler(Generic[Output]):
             free = self.slots - sum(sequence.slots for sequence in self.running)
         if free < needed:
             return []
-        by_nearness = sorted(self.waiting[:ADMISSION_WINDOW], key=lambda sequence: abs(sequence.length - first.length))
+        others = sorted(self.waiting[1:ADMISSION_WINDOW], key=lambda sequence: abs(sequence.length - first.length))
         admitted: list[Sequence[Output]] = []
         longest = 0
-        for sequence in [first, *(sequence for sequence in by_nearness if sequence is not first)]:
+        for sequence in (first, *others):
             longest = max(longest, sequence.length)
             free -= sequence.slots
             if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):
@@ -133,9 +134,9 @@ class Scheduler(Generic[Output]):
         self.withdraw(admitted)
         # A large request that went ahead while nobody else waited is not held up for that afterwards.
         self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
-        return sorted(admitted, key=lambda sequence: sequence.length)
+        return sorted(admitted, key=attrgetter("length"))
 
-    def passes(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
+    def batches(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
         """Cut newcomers, the shortest first, into those of like length, who are read together."""
         batch: list[Sequence[Output]] = []
         padding = 0
@@ -148,10 +149,6 @@ class Scheduler(Generic[Output]):
             batch.append(sequence)
         if batch:
             yield batch
-
-    def _turn(self, i: int) -> int:
-        """Of the i-th sequence of a request that comes now."""
-        return self._virtual_time + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0)
 
     def start(self, sequences: Iterable[Sequence[Output]]) -> None:
         """Run them in the next free places, in order."""

@@ -14,13 +14,13 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from service.contract import Answer
-from service.engine.messages import READ_BYTES, Unpacker, packed
 from service.engine.scheduler import Sequence
-from service.engine.worker_process import MakeEngine, Report, work
+from service.engine.worker_process import READ_BYTES, MakeEngine, Report, Unpacker, packed, work
 from service.errors import Broken, Draining, Starting, StartRefused, Unavailable
 from service.metrics import EngineEvents
 
@@ -47,21 +47,13 @@ processes that load."""
 STARTING = Report(False, "starting", 0, 0, [])
 
 
-class _Request(Generic[Output]):
-    def __init__(self, sequences: list[Sequence[Output]]) -> None:
-        self.sequences = sequences
-        self.work = sum(sequence.work for sequence in sequences)
-        self.future: asyncio.Future[Answer[Output]] = asyncio.get_running_loop().create_future()
+@dataclass(frozen=True)
+class _Sent(Generic[Output]):
+    """A request that the process was sent and has not answered."""
 
-    def answer(self, answer: Answer[Output] | BaseException) -> None:
-        if self.future.done():  # cancelled
-            return
-        if isinstance(answer, BaseException):
-            self.future.set_exception(answer)
-            return
-        for sequence, output in zip(self.sequences, answer.outputs, strict=True):
-            sequence.output = output
-        self.future.set_result(answer)
+    sequences: list[Sequence[Output]]
+    work: int
+    future: "asyncio.Future[Answer[Output]]"
 
 
 class Worker(Generic[Output]):
@@ -81,11 +73,13 @@ class Worker(Generic[Output]):
         self.slots = slots
         self.load = 0
         """Work of the requests that are accepted and not answered."""
+        self.clock = time.monotonic
+        """The same in every process; deadlines are on this clock."""
         self.warm = threading.Event()
         """Set when the first forward pass has been tried; requests are refused before."""
         self._make_engine = make_engine
         self._events = events
-        self._requests: dict[int, _Request[Output]] = {}
+        self._requests: dict[int, _Sent[Output]] = {}
         self._next_number = 0
         self._draining = False
         self._ended = False
@@ -104,10 +98,6 @@ class Worker(Generic[Output]):
     def n_running(self) -> int:
         return self._report.n_running
 
-    def clock(self) -> float:
-        """Monotonic seconds, the same in every process; deadlines are on this clock."""
-        return time.monotonic()
-
     def wait_until_loaded(self) -> None:
         """Raises StartRefused: the engine could not be made."""
         self._process.wait_until_loaded()
@@ -124,7 +114,8 @@ class Worker(Generic[Output]):
             Unavailable: starting, draining or broken. That the queue is full comes as the future's error.
         """
         self._refuse_if_unavailable()
-        request = _Request(sequences)
+        work = sum([sequence.work for sequence in sequences])
+        request = _Sent(sequences, work, asyncio.get_running_loop().create_future())
         number = self._next_number
         self._next_number += 1
         self._requests[number] = request
@@ -184,7 +175,11 @@ class Worker(Generic[Output]):
         pause_s = FIRST_PAUSE_S
         while True:
             try:
-                await self._listen()
+                async for kind, *content in self._process.messages():
+                    if kind == "report":
+                        self._take_report(*content)
+                    else:
+                        self._take_answer(*content)
             except Exception:  # nobody may be left waiting for the answers that were to come
                 logger.exception("%s: a message of the worker process cannot be read", self.name)
             self._ended = True
@@ -218,13 +213,6 @@ class Worker(Generic[Output]):
                 self._process.child.kill()
                 silent_s = 0.0
 
-    async def _listen(self) -> None:
-        async for kind, *content in self._process.messages():
-            if kind == "report":
-                self._take_report(*content)
-            else:
-                self._take_answer(*content)
-
     async def _try_to_replace(self) -> None:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(_REPLACING, self._process.end)
@@ -245,10 +233,17 @@ class Worker(Generic[Output]):
 
     def _take_answer(self, number: int, answer: Answer[Output] | BaseException) -> None:
         self._has_served = self._has_served or isinstance(answer, Answer)
-        if (request := self._take(number)) is not None:
-            request.answer(answer)
+        request = self._take(number)
+        if request is None or request.future.done():  # nobody waits any more
+            return
+        if isinstance(answer, BaseException):
+            request.future.set_exception(answer)
+            return
+        for sequence, output in zip(request.sequences, answer.outputs, strict=True):
+            sequence.output = output
+        request.future.set_result(answer)
 
-    def _take(self, number: int) -> _Request[Output] | None:
+    def _take(self, number: int) -> _Sent[Output] | None:
         """The request, for the one caller that may answer it."""
         request = self._requests.pop(number, None)
         if request is not None:

@@ -1,11 +1,13 @@
 """The process of a worker: one thread, which decodes and between two steps reads what has come."""
 
 import gc
+import pickle
 import select
 import signal
 import socket
+import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +16,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from service.contract import Answer
 from service.engine.engine import Engine
-from service.engine.messages import READ_BYTES, Unpacker, packed
 from service.engine.scheduler import Sequence
 from service.errors import StartRefused, Unavailable
 from service.metrics import EngineEvents
@@ -22,6 +23,11 @@ from service.metrics import EngineEvents
 Output = TypeVar("Output")
 
 REPORT_INTERVAL_S = 0.2
+
+READ_BYTES = 1 << 18
+"""How much is asked of a socket at a time."""
+
+_LENGTH = struct.Struct("!Q")
 
 
 class MakeEngine(Protocol[Output]):
@@ -69,7 +75,11 @@ class _Recorder:
         self._events: list[tuple[str, tuple[Any, ...]]] = []
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *arguments: self._events.append((name, arguments))
+        def record(*arguments: Any) -> None:
+            self._events.append((name, arguments))
+
+        setattr(self, name, record)
+        return record
 
     def take(self) -> list[tuple[str, tuple[Any, ...]]]:
         events, self._events = self._events, []
@@ -152,3 +162,28 @@ class _Office(Generic[Output]):
             with suppress(OSError):  # that the server has gone is told by what it sends
                 self._server.sendall(messages)
             self._unsent.clear()
+
+
+def packed(*content: Any) -> bytes:
+    """One message."""
+    body = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Finds the messages in what a socket gives, which may end anywhere."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def feed(self, received: bytes) -> Iterator[tuple[Any, ...]]:
+        """The messages that are complete with these bytes."""
+        self._received += received
+        while len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            end = _LENGTH.size + length
+            if len(self._received) < end:
+                return
+            body = bytes(self._received[_LENGTH.size : end])
+            del self._received[:end]
+            yield pickle.loads(body)  # noqa: S301  of a process that the server began

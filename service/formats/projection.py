@@ -22,14 +22,14 @@ class Part:
 
 
 def project(
-    parts: Sequence[Part], source: str, target: str, words: Iterable[AlignedWords], copies: Copies
+    parts: Sequence[Part], source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies
 ) -> list[Span]:
     """Where each part goes. Nesting is kept, and parts of the same parent do not overlap.
 
     Args:
         parts: each after its parent, parts of the same parent in order.
     """
-    projection = _Projection(source, target, words, copies)
+    projection = _Projection(source, target, aligned_words, copies)
     children: dict[int | None, list[int]] = {}
     for i, part in enumerate(parts):
         children.setdefault(part.parent, []).append(i)
@@ -47,9 +47,9 @@ def project(
 class _Projection:
     """Of one text onto its translation."""
 
-    def __init__(self, source: str, target: str, words: Iterable[AlignedWords], copies: Copies) -> None:
+    def __init__(self, source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies) -> None:
         trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
-        sentences = [sentence.trimmed(*trims) for sentence in words]
+        sentences = [sentence.trimmed(*trims) for sentence in aligned_words]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)

@@ -1,4 +1,4 @@
-"""The small arrays that go to a graph and come back at every run, side by side at an address that stays."""
+"""Arrays that go to a graph and come back: token ids as one rectangle, and small ones at an address that stays."""
 
 import math
 from collections.abc import Iterator
@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from onnxruntime import OrtValue
+
+FEWEST_TOKENS = 2
+"""Of one pass. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other bits."""
 
 ALIGNMENT = 256
 """Bytes; what a GPU reads at once begins at a multiple of fewer."""
@@ -55,3 +58,12 @@ class Arrays:
         """What the graph wrote comes here."""
         if self._there is not None:
             self._here[:] = self._there.numpy()
+
+
+def padded(sources: list[list[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Token ids (B, S), S the longest or FEWEST_TOKENS, filled up with `pad`; and the lengths (B)."""
+    lengths = np.array([len(source) for source in sources], np.int64)
+    ids = np.full((len(sources), max(FEWEST_TOKENS, int(lengths.max()))), pad, np.int64)
+    for row, source in zip(ids, sources, strict=True):
+        row[: len(source)] = source
+    return ids, lengths

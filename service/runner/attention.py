@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Artifact
-from service.contract import Kinds, Matrices
-from service.runner.padding import padded
+from service.contract import AttentionKinds, Matrices
+from service.runner.arrays import padded
 from service.runner.provider import Provider
 
 
@@ -17,7 +17,7 @@ class AttentionRunner:
         self._of_classifier = artifact.manifest.task == "classification"
         self._session = provider.session(artifact.path("attention.onnx"))
 
-    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: Kinds) -> list[Matrices]:
+    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.
 
         Args:

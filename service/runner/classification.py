@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Artifact
-from service.runner.padding import padded
+from service.runner.arrays import padded
 from service.runner.provider import Provider
 
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from service.artifact import Artifact
 from service.errors import StartRefused
-from service.runner.padding import padded
+from service.runner.arrays import padded
 from service.runner.provider import Provider
 
 STATES = "last_hidden_state"

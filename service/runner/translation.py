@@ -16,8 +16,8 @@ from onnxruntime import RunOptions
 
 from service.artifact import MAX_BEAM_SIZE, Artifact
 from service.contract import Candidates, Ints
+from service.runner.arrays import padded
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
-from service.runner.padding import padded
 from service.runner.provider import Provider
 
 FEWEST_QUERIES = 2
@@ -64,6 +64,8 @@ class TranslationRunner:
         self._provider = provider
         self._slots = slots
         self._fewest_queries = fewest_queries
+        self._padded_rows = [provider.padded(size, slots) for size in range(slots + 1)]
+        self._padded_widths = [provider.padded(size, MAX_BEAM_SIZE) for size in range(MAX_BEAM_SIZE + 1)]
         self._pad = manifest.special_tokens.pad
         self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
         self._graphs, self._encoder = graphs, graphs.encoder
@@ -145,8 +147,8 @@ class TranslationRunner:
         return CacheGroup(names, self._provider.caches(len(names), self._slots, heads, width, self._dtype), lengths)
 
     def _step(self, R: int, N: int, W: int, k: int) -> "Step":  # noqa: N803
-        padded = self._provider.padded
-        sizes = padded(R, self._slots), padded(N, self._slots), padded(max(W, self._fewest_queries), MAX_BEAM_SIZE), k
+        width = self._padded_widths[max(W, self._fewest_queries)]
+        sizes = self._padded_rows[R], self._padded_rows[N], width, k
         step = self._steps.pop(sizes, None) or Step(self._graphs, sizes, self._pad)
         if len(self._steps) == MOST_STEPS:
             self._steps.pop(next(iter(self._steps)))  # not used for the longest time

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from service.artifact import Decoding, Direction, Limits, Manifest
-from service.contract import FinishReason, Kind
+from service.contract import AttentionKind, FinishReason
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]
 
@@ -25,7 +25,7 @@ class ShownToken(BaseModel):
 class AttentionMatrix(BaseModel):
     """One head of one layer, or the mean of its heads; every row sums to 1."""
 
-    kind: Kind
+    kind: AttentionKind
     layer: int
     head: int | Literal["mean"]
     rows: Literal["source", "target"] = Field(description="Who attends: the list of tokens that the rows belong to.")

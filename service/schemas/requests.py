@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from service.artifact import MAX_BEAM_SIZE
-from service.contract import Kind
+from service.contract import AttentionKind
 from service.schemas.numbers import Encoding
 
 
@@ -71,7 +71,7 @@ class _Input(BaseModel):
 class AttentionSelection(_Input):
     """Which attention matrices to return, and how."""
 
-    kinds: Annotated[list[Kind], Field(min_length=1, fail_fast=True)] | None = Field(
+    kinds: Annotated[list[AttentionKind], Field(min_length=1, fail_fast=True)] | None = Field(
         default=None, description="encoder and decoder are self-attention; all that the model has."
     )
     layers: Layers = "all"

@@ -45,7 +45,7 @@ def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
 
 
-def words(text: str) -> list[Token]:
+def split_words(text: str) -> list[Token]:
     """Words, numbers and runs of punctuation of a text, without what is between them."""
     pieces = _WORDS.pre_tokenize_str(text)
     return [Token(piece, start, end) for piece, (start, end) in pieces if not piece.isspace()]
@@ -110,7 +110,7 @@ def words_of(tokens: list[Token], text: str) -> list[Token]:
     start, end = tokens[0].start, tokens[-1].end
     inside = {position for token in tokens for position in range(token.start + 1, token.end)}
     whole: list[Token] = []
-    for word in (word.moved(start) for word in words(text[start:end])):
+    for word in (word.moved(start) for word in split_words(text[start:end])):
         if whole and word.start == whole[-1].end and word.start in inside:
             first = whole.pop()
             word = Token(first.token + word.token, first.start, word.end)

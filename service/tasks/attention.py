@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import AlignmentChoice, Manifest
-from service.contract import Attending, Kind, Kinds, Matrices
+from service.contract import Attending, AttentionKind, AttentionKinds, Matrices
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.schemas.answers import AttentionMatrix
@@ -21,8 +21,12 @@ from service.schemas.requests import AttentionSelection
 from service.tasks.alignment import aligning
 from service.text.tokens import Token
 
-ROWS: dict[Kind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
-COLUMNS: dict[Kind, Literal["source", "prefix"]] = {"encoder": "source", "decoder": "prefix", "cross": "source"}
+ROWS: dict[AttentionKind, Literal["source", "target"]] = {"encoder": "source", "decoder": "target", "cross": "target"}
+COLUMNS: dict[AttentionKind, Literal["source", "prefix"]] = {
+    "encoder": "source",
+    "decoder": "prefix",
+    "cross": "source",
+}
 
 
 @dataclass
@@ -39,8 +43,8 @@ class Seen:
     """(T, S), what the manifest's choice aligns by."""
 
     @property
-    def kinds(self) -> Kinds:
-        selected: Kinds = frozenset(self.selection.kinds if self.selection else ())
+    def kinds(self) -> AttentionKinds:
+        selected: AttentionKinds = frozenset(self.selection.kinds if self.selection else ())
         return selected | {"cross"} if self.alignment else selected
 
     def keep(self, found: Matrices) -> None:
@@ -60,13 +64,13 @@ class AttentionPass:
         self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
 
     def warm_up(self) -> None:
-        kinds: Kinds = frozenset({"encoder"})
+        kinds: AttentionKinds = frozenset({"encoder"})
         self._runner.attend(*self._probe, kinds)
 
     def read(self, sequences: list[Sequence[Seen]]) -> None:
         sources = [sequence.source_ids for sequence in sequences]
         targets = [sequence.output.read_ids for sequence in sequences]
-        kinds: Kinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
+        kinds: AttentionKinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
         for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
             sequence.output.keep(found)
 
@@ -75,8 +79,8 @@ class AttentionPass:
 class Selection:
     """Which matrices a request wants, checked against its model."""
 
-    kinds: tuple[Kind, ...]
-    layers: dict[Kind, list[int]]
+    kinds: tuple[AttentionKind, ...]
+    layers: dict[AttentionKind, list[int]]
     heads: list[int] | Literal["mean"]
     encoding: Literal["json", "base64"]
 
@@ -84,7 +88,7 @@ class Selection:
     def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
         """Raises NotAcceptable: the model has no such kind, layer or head."""
         dimensions = manifest.dimensions
-        depth: dict[Kind, int] = {"encoder": dimensions.n_encoder_layers}
+        depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
         if manifest.task == "translation":
             depth |= {"cross": dimensions.n_decoder_layers, "decoder": dimensions.n_decoder_layers}
         kinds = asked.kinds or sorted(depth)
@@ -103,7 +107,7 @@ class Selection:
         n_heads = 1 if self.heads == "mean" else len(self.heads)
         return sum(n_heads * len(self.layers[kind]) * sizes[ROWS[kind]] * sizes[COLUMNS[kind]] for kind in self.kinds)
 
-    def of_kind(self, kind: Kind, found: NDArray[np.float32]) -> NDArray[np.float32]:
+    def of_kind(self, kind: AttentionKind, found: NDArray[np.float32]) -> NDArray[np.float32]:
         """A copy of what is selected of all (layers, heads, rows, columns)."""
         chosen = found[self.layers[kind]]
         return chosen.mean(axis=1, keepdims=True) if self.heads == "mean" else chosen[:, self.heads]

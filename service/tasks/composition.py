@@ -6,164 +6,164 @@ from functools import partial
 import numpy as np
 
 from service.artifact import Direction
-from service.contract import FinishReason
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
 from service.formats.document import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
-from service.tasks.alignment import AlignedSentence, View, aligned, word_weights, words, words_of
+from service.tasks.alignment import AlignedSentence, View, aligned, split_words, word_weights, words_of
 from service.tasks.attention import Seen, Selection, prefix_of
 from service.text.aligned_words import AlignedWords
 from service.text.casing import in_capitals
 from service.text.grouped_numbers import as_written
-from service.text.joining import join, with_wide_marks
 from service.text.placeholders import Protected
 from service.text.restoration import AsWritten, Restored, restore, untranslated
-from service.text.spans import Span
+from service.text.sentences import join, with_wide_marks
+from service.text.spans import Edits, Span
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 
+NO_WEIGHTS = np.zeros((0, 0), np.float32)
+
 
 @dataclass
-class Piece:
-    """A sentence of a passage, or a part of one, short enough for the model, on its way through it."""
+class Sentence:
+    """A sentence of a paragraph, or a part of one that is short enough for the model, on its way through the model."""
 
     span: Span
-    """In the protected text of its passage."""
+    """In the protected text of its paragraph."""
     sequence: Sequence[Search]
     capitals: bool = False
     """Whether the sentence is in capitals, and the sequence in small letters."""
     seen: Sequence[Seen] | None = None
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
-        """The best, or the next best where there are as many."""
+        """The best one; another rank is another of the best, or the last of them."""
         hypotheses = self.sequence.output.best()
         return hypotheses[min(rank, len(hypotheses) - 1)]
 
 
 @dataclass(frozen=True)
-class Passage:
-    """A text, or a part of a document between two block-level tags, and its pieces."""
+class Paragraph:
+    """A text, or a passage of a document, and its sentences."""
 
     protected: Protected
-    pieces: list[Piece]
+    sentences: list[Sentence]
 
 
 @dataclass(frozen=True)
 class Manuscript:
-    """One text of a request: a passage, or a document with any number of them."""
+    """One text of a request: a paragraph, or a document with any number of them."""
 
-    passages: list[Passage]
+    paragraphs: list[Paragraph]
     document: Document | None = None
 
     @property
-    def pieces(self) -> list[Piece]:
-        return [piece for passage in self.passages for piece in passage.pieces]
-
-    @property
-    def source_tokens(self) -> int:
-        return sum(len(piece.sequence.source_ids) for piece in self.pieces)
+    def sentences(self) -> list[Sentence]:
+        return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
 
     @property
     def needs_alignment(self) -> bool:
         """Whether something must be put back where its words went."""
-        return self.document is not None or any(passage.protected.placeholders for passage in self.passages)
+        return self.document is not None or any(paragraph.protected.placeholders for paragraph in self.paragraphs)
 
 
-class Composer:
-    """Makes the answers of one model."""
+def composed(
+    manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
+) -> Translation:
+    """The answer to one text, all sentences of which are finished.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def translation(
-        self, manuscript: Manuscript, direction: Direction, selection: Selection | None, alignment: bool
-    ) -> Translation:
-        """The answer to one text, all pieces of which are finished.
-
-        Args:
-            selection: of attention matrices to return, if any.
-            alignment: whether to return it.
-        """
-        if manuscript.document is not None:
-            return self._of_document(manuscript, manuscript.document, direction)
-        (passage,) = manuscript.passages
-        text, targets = self._joined(passage, 0, direction)
-        sentences = self._sentences(passage, targets)
-        aligned_by = sentences if passage.protected.placeholders else []
-        restored = _restored(passage, text, aligned_by, direction)
-        best = _alternative(passage.pieces, 0, restored.text)
-        translation = Translation(
-            **best.model_dump(),
-            source_tokens=manuscript.source_tokens,
-            segments=_segments(passage, targets, restored),
-            alternatives=self._alternatives(passage, best, direction),
-        )
-        source = View(passage.protected.text, passage.protected.original, passage.protected.edits.before)
-        target = View(text, restored.text, restored.edits.after)
-        if selection is not None:
-            translation.attention = _attention(passage.pieces, sentences, source, target, selection)
-        if alignment:
-            translation.alignment = aligned(sentences, source, target)
-        return translation
-
-    def _of_document(self, manuscript: Manuscript, document: Document, direction: Direction) -> Translation:
-        restored = []
-        for passage in manuscript.passages:
-            text, targets = self._joined(passage, 0, direction)
-            restored.append(_restored(passage, text, self._sentences(passage, targets), direction))
-        whole = _alternative(manuscript.pieces, 0, document.render(restored))
-        return Translation(**whole.model_dump(), source_tokens=manuscript.source_tokens)
-
-    def _joined(self, passage: Passage, rank: int, direction: Direction) -> tuple[str, list[Span]]:
-        """The passage as the model translates it, and where the translation of each piece is."""
-        text, sources = passage.protected.text, [piece.span for piece in passage.pieces]
-        decoded = self._tokenizer.decode([piece.hypothesis(rank).token_ids for piece in passage.pieces])
-        targets = [
-            with_wide_marks(in_capitals(target) if piece.capitals else target, piece.span.of(text), direction.target)
-            for piece, target in zip(passage.pieces, decoded, strict=True)
+    Args:
+        selection: of attention matrices to return, if any.
+        alignment: whether to return it.
+    """
+    sentences = manuscript.sentences
+    source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
+    if manuscript.document is not None:
+        passages = [_restored_passage(paragraph, tokenizer, direction) for paragraph in manuscript.paragraphs]
+        whole = _alternative(sentences, 0, manuscript.document.render(passages))
+        return Translation(**whole.model_dump(), source_tokens=source_tokens)
+    (paragraph,) = manuscript.paragraphs
+    protected = paragraph.protected
+    text, targets = _joined(paragraph, 0, tokenizer, direction)
+    is_attended = any(sentence.seen for sentence in sentences)
+    aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
+    restored = Restored(text, Edits((), ()), (), list)
+    if protected.edits.old:
+        restored = _restored(paragraph, text, aligned_sentences if protected.placeholders else [], direction)
+    best = _alternative(sentences, 0, restored.text)
+    translation = Translation(**best.model_dump(), source_tokens=source_tokens)
+    if len(sentences) > 1:
+        translation.segments = [
+            Segment(source=protected.edits.before(sentence.span).pair, target=restored.edits.after(target).pair)
+            for sentence, target in zip(sentences, targets, strict=True)
         ]
-        return join(text, sources, targets, direction.source, direction.target)
+    if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
+        translation.alternatives = _alternatives(paragraph, best, tokenizer, direction)
+    source = View(protected.text, protected.original, protected.edits.before)
+    target = View(text, restored.text, restored.edits.after)
+    if selection is not None:
+        translation.attention = _attention(sentences, aligned_sentences, source, target, selection)
+    if alignment:
+        translation.alignment = aligned(aligned_sentences, source, target)
+    return translation
 
-    def _alternatives(self, passage: Passage, best: Alternative, direction: Direction) -> list[Alternative] | None:
-        """The second best hypotheses of all pieces, and so on, each text once."""
-        by_text = {best.text: best}
-        n_best = max((len(piece.sequence.output.best()) for piece in passage.pieces), default=1)
-        for rank in range(1, n_best):
-            joined, targets = self._joined(passage, rank, direction)
-            words = _words_in_order(passage, joined, targets)
-            text = restore(passage.protected, joined, words, _writing(direction)).text
-            by_text.setdefault(text, _alternative(passage.pieces, rank, text))
-        return list(by_text.values())[1:] or None
 
-    def _sentences(self, passage: Passage, targets: list[Span]) -> list[AlignedSentence]:
-        """The tokens of each piece with their places in the whole texts, and what aligns them; none where no attention
-        was asked for."""
-        sentences = []
-        for piece, target_span in zip(passage.pieces, targets, strict=True):
-            if piece.seen is None:
-                continue
-            source = self._tokenizer.located(piece.sequence.source_ids)
-            target = self._tokenizer.located(piece.hypothesis().token_ids)
-            sentences.append(
-                AlignedSentence(
-                    [token.moved(piece.span.start) for token in source],
-                    [token.moved(target_span.start) for token in target],
-                    piece.seen.output.weights if piece.seen.output.weights is not None else NO_WEIGHTS,
-                )
+def _restored_passage(paragraph: Paragraph, tokenizer: Tokenizer, direction: Direction) -> Restored:
+    """The translation of a passage of a document."""
+    text, targets = _joined(paragraph, 0, tokenizer, direction)
+    return _restored(paragraph, text, _aligned_sentences(paragraph, targets, tokenizer), direction)
+
+
+def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Direction) -> tuple[str, list[Span]]:
+    """The translation of the protected text, and where the translation of each sentence is in it."""
+    text, spans = paragraph.protected.text, [sentence.span for sentence in paragraph.sentences]
+    decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in paragraph.sentences])
+    targets = [
+        with_wide_marks(in_capitals(target) if sentence.capitals else target, sentence.span.of(text), direction.target)
+        for sentence, target in zip(paragraph.sentences, decoded, strict=True)
+    ]
+    return join(text, spans, targets, direction.source, direction.target)
+
+
+def _alternatives(
+    paragraph: Paragraph, best: Alternative, tokenizer: Tokenizer, direction: Direction
+) -> list[Alternative] | None:
+    """The second best hypotheses of all sentences, and so on, each text once."""
+    by_text = {best.text: best}
+    n_best = max([len(sentence.sequence.output.best()) for sentence in paragraph.sentences])
+    for rank in range(1, n_best):
+        joined, targets = _joined(paragraph, rank, tokenizer, direction)
+        in_order = _aligned_in_order(paragraph, joined, targets)
+        text = restore(paragraph.protected, joined, in_order, _writing(direction)).text
+        by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
+    return list(by_text.values())[1:] or None
+
+
+def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer) -> list[AlignedSentence]:
+    """The tokens of the sentences whose attention was asked for, with their places in the whole texts."""
+    sentences = []
+    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
+        if sentence.seen is None:
+            continue
+        source = tokenizer.located(sentence.sequence.source_ids)
+        target = tokenizer.located(sentence.hypothesis().token_ids)
+        weights = sentence.seen.output.weights
+        sentences.append(
+            AlignedSentence(
+                [token.moved(sentence.span.start) for token in source],
+                [token.moved(target_span.start) for token in target],
+                weights if weights is not None else NO_WEIGHTS,
             )
-        return sentences
+        )
+    return sentences
 
 
-NO_WEIGHTS = np.zeros((0, 0), np.float32)
-
-
-def _restored(passage: Passage, text: str, sentences: list[AlignedSentence], direction: Direction) -> Restored:
-    """The passage with its placeholders."""
-    if not passage.pieces:
-        return untranslated(passage.protected, _writing(direction))
-    words = [_aligned_words(one, passage.protected.text, text) for one in sentences]
-    return restore(passage.protected, text, words, _writing(direction))
+def _restored(paragraph: Paragraph, text: str, sentences: list[AlignedSentence], direction: Direction) -> Restored:
+    """The paragraph with its placeholders."""
+    if not paragraph.sentences:
+        return untranslated(paragraph.protected, _writing(direction))
+    aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in sentences]
+    return restore(paragraph.protected, text, aligned_words, _writing(direction))
 
 
 def _writing(direction: Direction) -> AsWritten:
@@ -171,13 +171,13 @@ def _writing(direction: Direction) -> AsWritten:
     return partial(as_written, source=direction.source, target=direction.target)
 
 
-def _words_in_order(passage: Passage, translated: str, targets: list[Span]) -> list[AlignedWords]:
+def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
     """For a translation of which no attention is known: words aligned in order."""
     sentences = []
-    for piece, target_span in zip(passage.pieces, targets, strict=True):
+    for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         source, target = (
-            [Span(word.start + span.start, word.end + span.start) for word in words(span.of(text))]
-            for span, text in ((piece.span, passage.protected.text), (target_span, translated))
+            [_span(word.moved(span.start)) for word in split_words(span.of(text))]
+            for span, text in ((sentence.span, paragraph.protected.text), (target_span, translated))
         )
         weights = np.zeros((len(target), len(source)), np.float32)
         for t in range(len(target) if source else 0):
@@ -197,44 +197,34 @@ def _span(token: Token) -> Span:
     return Span(token.start, token.end)
 
 
-def _alternative(pieces: list[Piece], rank: int, text: str) -> Alternative:
-    hypotheses = [piece.hypothesis(rank) for piece in pieces]
-    target_tokens = sum(len(hypothesis.token_ids) for hypothesis in hypotheses)
+def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:
+    hypotheses = [sentence.hypothesis(rank) for sentence in sentences]
+    target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
+    reasons = {hypothesis.finish_reason for hypothesis in hypotheses}
     return Alternative(
         text=text,
-        score=sum(hypothesis.log_prob for hypothesis in hypotheses) / max(1, target_tokens),
-        finish_reason=_worst([hypothesis.finish_reason for hypothesis in hypotheses]),
+        score=sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens),
+        finish_reason="repetition" if "repetition" in reasons else "length" if "length" in reasons else "eos",
         target_tokens=target_tokens,
     )
 
 
-def _worst(reasons: list[FinishReason]) -> FinishReason:
-    return next((reason for reason in ("repetition", "length") if reason in reasons), "eos")
-
-
-def _segments(passage: Passage, targets: list[Span], restored: Restored) -> list[Segment] | None:
-    """Where there are several."""
-    if len(targets) < 2:
-        return None
-    to_original, to_restored = passage.protected.edits.before, restored.edits.after
-    return [
-        Segment(source=to_original(piece.span).pair, target=to_restored(target).pair)
-        for piece, target in zip(passage.pieces, targets, strict=True)
-    ]
-
-
 def _attention(
-    pieces: list[Piece], sentences: list[AlignedSentence], source: View, target: View, selection: Selection
+    sentences: list[Sentence],
+    aligned_sentences: list[AlignedSentence],
+    source: View,
+    target: View,
+    selection: Selection,
 ) -> Attention:
     matrices, first_source, first_target = [], 0, 0
-    for piece, sentence in zip(pieces, sentences, strict=True):
-        assert piece.seen is not None
-        matrices += selection.of_sentence(piece.seen.output.matrices, first_source, first_target)
-        first_source += len(sentence.source)
-        first_target += len(sentence.target)
+    for sentence, tokens in zip(sentences, aligned_sentences, strict=True):
+        assert sentence.seen is not None
+        matrices += selection.of_sentence(sentence.seen.output.matrices, first_source, first_target)
+        first_source += len(tokens.source)
+        first_target += len(tokens.target)
     return Attention.model_construct(
-        source=[source.token(token) for sentence in sentences for token in sentence.source],
-        target=[target.token(token) for sentence in sentences for token in sentence.target],
-        prefix=[target.token(token) for sentence in sentences for token in prefix_of(sentence.target)],
+        source=[source.token(token) for tokens in aligned_sentences for token in tokens.source],
+        target=[target.token(token) for tokens in aligned_sentences for token in tokens.target],
+        prefix=[target.token(token) for tokens in aligned_sentences for token in prefix_of(tokens.target)],
         matrices=matrices,
     )

@@ -1,7 +1,8 @@
 """Texts to translations: sentences out and through the engine; composition.py puts them back."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from service.artifact import Direction, Manifest
@@ -14,31 +15,17 @@ from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.tasks.composition import Composer, Manuscript, Passage, Piece
+from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
 from service.text.casing import in_small_letters, without_emphasis, without_title_case
 from service.text.grouped_numbers import grouped_numbers
-from service.text.placeholders import Protected, protect
+from service.text.placeholders import WORDS_ALONE, Protected, protect
 from service.text.respelling import degrees_in_words
 from service.text.scripts import foreign_words
 from service.text.sentences import sentence_spans, stripped
-from service.text.spans import Span
+from service.text.spans import Edits, Span
 from service.text.tokenization import Tokenizer, beside_each
 
-
-@dataclass(frozen=True)
-class _Options:
-    """How every sentence of a request is searched."""
-
-    max_target_tokens: int
-    beam_size: int
-    length_penalty: float
-    n_best: int
-    beam_threshold: float
-
-    def search(self) -> Search:
-        return Search(self.max_target_tokens, self.beam_size, self.length_penalty, self.n_best, self.beam_threshold)
-
-
+NewSearch = Callable[[], Search]
 MOST_INLINE = 500
 """What is put back into one passage of a document: each is compared with the words around it."""
 
@@ -71,42 +58,42 @@ class Translator:
             RequestError: what the engines raise.
         """
         deadline = self.pool.clock() + timeout_s
-        options = self._options(request)
+        new_search = self._new_search(request)
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
-        n_pieces = 0
+        n_sentences = 0
 
         def manuscript(text: str) -> Manuscript:
-            nonlocal n_pieces
-            written = self._manuscript(text, request, options, direction)
-            n_pieces += len(written.pieces)
-            self.pool.refuse_beyond_limit(n_pieces)  # before the other texts are read
+            nonlocal n_sentences
+            written = self._manuscript(text, request, new_search, direction)
+            n_sentences += len(written.sentences)
+            self.pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written
 
         with timing.tokenizing():
             manuscripts = await beside_each(request.text, manuscript, n_characters, timeout_s)
-        pieces = [piece for manuscript in manuscripts for piece in manuscript.pieces]
+        sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
+        lengths = [len(sequence.source_ids) for sequence in sequences]
         if request.alignment:
-            n_tokens = sum(len(piece.sequence.source_ids) for piece in pieces)
-            refuse_beyond_shown(self.max_shown_tokens, n_tokens, "alignment")
+            refuse_beyond_shown(self.max_shown_tokens, sum(lengths), "alignment")
         if selection is not None:  # at least so much, whatever the translations will be
-            refuse_beyond(
-                self.max_attention_weights, sum(selection.n_weights(len(p.sequence.source_ids), 1) for p in pieces)
-            )
-        timing.ran(await self.pool.run([piece.sequence for piece in pieces], deadline))
-        passes = self._passes(manuscripts, selection, request.alignment)
-        if passes:
+            refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 1) for length in lengths))
+        timing.ran(await self.pool.run(sequences, deadline))
+        if selection is not None or request.alignment or any(one.needs_alignment for one in manuscripts):
+            passes = self._attention_passes(manuscripts, selection, request.alignment)
             timing.attended(await self.attention_pool.run(passes, deadline))
-        composer = Composer(self.tokenizer)
+        compose = partial(
+            composed,
+            tokenizer=self.tokenizer,
+            direction=direction,
+            selection=selection,
+            alignment=request.alignment,
+        )
         with timing.tokenizing():
-            return await beside_each(
-                manuscripts,
-                lambda manuscript: composer.translation(manuscript, direction, selection, request.alignment),
-                n_characters,
-                deadline - self.pool.clock(),
-            )
+            return await beside_each(manuscripts, compose, n_characters, deadline - self.pool.clock())
 
-    def _options(self, request: TranslateRequest) -> _Options:
+    def _new_search(self, request: TranslateRequest) -> NewSearch:
+        """How every sentence of a request is searched."""
         if request.format == "html" and (request.attention or request.alignment or request.alternatives):
             raise NotAcceptable("attention, alignment and alternatives are of plain text, the format is html")
         decoding = self.manifest.decoding
@@ -122,11 +109,13 @@ class Translator:
             raise NotAcceptable(f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}")
         length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
         beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
-        return _Options(max_target_tokens, beam_size, length_penalty, 1 + request.alternatives, beam_threshold)
+        return partial(Search, max_target_tokens, beam_size, length_penalty, 1 + request.alternatives, beam_threshold)
 
-    def _manuscript(self, text: str, request: TranslateRequest, options: _Options, direction: Direction) -> Manuscript:
+    def _manuscript(
+        self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction
+    ) -> Manuscript:
         if request.format == "text":
-            return Manuscript([self._passage(_protected(text, [], direction), request, options, direction)])
+            return Manuscript([self._paragraph(_protected(text, [], direction), request, new_search, direction)])
         document = parse(text)
         protected = [_protected(passage.text, passage.keep, direction) for passage in document.passages]
         for passage, one in zip(document.passages, protected, strict=True):
@@ -136,49 +125,55 @@ class Translator:
                     f"a passage of the HTML has {inline} inline tags, placeholders and symbols, "
                     f"the limit is {MOST_INLINE}"
                 )
-        return Manuscript([self._passage(one, request, options, direction) for one in protected], document)
+        return Manuscript([self._paragraph(one, request, new_search, direction) for one in protected], document)
 
-    def _passage(
-        self, protected: Protected, request: TranslateRequest, options: _Options, direction: Direction
-    ) -> Passage:
+    def _paragraph(
+        self, protected: Protected, request: TranslateRequest, new_search: NewSearch, direction: Direction
+    ) -> Paragraph:
         text, limit = protected.text, self.manifest.limits.max_source_tokens
-        whole = stripped(text, Span(0, len(text)))
-        spans = sentence_spans(text, direction.source) if request.split_sentences else [whole] if whole else []
-        stand_ins = [one.place for one in protected.placeholders]
-        count_tokens = self.tokenizer.count_tokens
-        small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
-        plain = without_title_case(small, spans, direction.source, stand_ins, count_tokens)
-        read = without_emphasis(plain, spans, stand_ins, count_tokens)
-        pieces = [
-            Piece(
-                span,
-                Sequence(source_ids, options.search(), slots=options.beam_size),
-                capitals=span.of(small) != span.of(text),
-            )
-            for span, source_ids in self.tokenizer.encode_spans(read, spans if protected.translatable else [], limit)
-            if any(map(str.isalpha, span.of(read)))  # numbers and marks alone are the same in every language
-        ]
-        return Passage(protected, pieces)
+        if request.split_sentences:
+            spans = sentence_spans(text, direction.source)
+        else:
+            whole = stripped(text, Span(0, len(text)))
+            spans = [whole] if whole else []
+        small = plain = text
+        if not all(span.of(text)[1:].islower() for span in spans):  # else no sentence has capitals to change
+            stand_ins = [one.place for one in protected.placeholders]
+            count_tokens = self.tokenizer.count_tokens
+            small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
+            plain = without_title_case(small, spans, direction.source, stand_ins, count_tokens)
+            plain = without_emphasis(plain, spans, stand_ins, count_tokens)
+        if protected.placeholders and not protected.translatable:
+            spans = []
+        sentences = []
+        for span, source_ids in self.tokenizer.encode_spans(plain, spans, limit):
+            if any(map(str.isalpha, span.of(plain))):  # numbers and marks alone are the same in every language
+                search = new_search()
+                sequence = Sequence(source_ids, search, slots=search.beam_size)
+                sentences.append(Sentence(span, sequence, capitals=span.of(small) != span.of(text)))
+        return Paragraph(protected, sentences)
 
-    def _passes(
+    def _attention_passes(
         self, manuscripts: list[Manuscript], selection: Selection | None, alignment: bool
     ) -> list[Sequence[Seen]]:
-        """One for the best translation of each piece where something needs it, read as the decoder read it."""
+        """One for the best translation of each sentence that needs one, which reads what the decoder read."""
         bos = self.manifest.special_tokens.bos
         n_weights, passes = 0, []
         for manuscript in manuscripts:
             choice = self.manifest.alignment if alignment or manuscript.needs_alignment else None
-            for piece in manuscript.pieces if selection or choice else []:
-                target_ids = piece.hypothesis().token_ids
-                n_weights += selection.n_weights(len(piece.sequence.source_ids), len(target_ids)) if selection else 0
+            for sentence in manuscript.sentences if selection or choice else []:
+                source_ids, target_ids = sentence.sequence.source_ids, sentence.hypothesis().token_ids
+                n_weights += selection.n_weights(len(source_ids), len(target_ids)) if selection else 0
                 seen = Seen([bos, *target_ids[:-1]], selection, choice)
-                piece.seen = Sequence(piece.sequence.source_ids, seen, n_target=len(target_ids))
-                passes.append(piece.seen)
+                sentence.seen = Sequence(source_ids, seen, n_target=len(target_ids))
+                passes.append(sentence.seen)
         refuse_beyond(self.max_attention_weights, n_weights)
         return passes
 
 
-def _protected(text: str, keep: Iterable[Span], direction: Direction) -> Protected:
+def _protected(text: str, keep: list[Span], direction: Direction) -> Protected:
+    if not keep and WORDS_ALONE.fullmatch(text):
+        return Protected(text, text, (), Edits((), ()))
     foreign = foreign_words(text, direction.source)
     in_words = degrees_in_words(text, direction.source, direction.target)
     return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source), in_words)

@@ -34,13 +34,13 @@ class Restored:
     copies: Copies
     """Spans of the original text that are in this text as they were, or as its language writes them, in the order of
     the original, and where."""
-    make_words: Callable[[], list[AlignedWords]]
+    align_words: Callable[[], list[AlignedWords]]
 
     @property
-    def words(self) -> list[AlignedWords]:
-        """Of the original text and this one; a placeholder is aligned to itself alone. Made when they are asked for,
-        which is for markup alone."""
-        return self.make_words()
+    def aligned_words(self) -> list[AlignedWords]:
+        """The words of the original text and of this one; a placeholder is aligned to itself alone. They are made only
+        when they are asked for, since only formats such as HTML need them."""
+        return self.align_words()
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class _Edit:
 
 
 def restore(
-    protected: Protected, translated: str, words: Iterable[AlignedWords] = (), as_written: AsWritten = str
+    protected: Protected, translated: str, aligned_words: Iterable[AlignedWords] = (), as_written: AsWritten = str
 ) -> Restored:
     """Put every placeholder back.
 
     Args:
-        words: of the protected text and of its translation, one for each sentence, in order.
+        aligned_words: of the protected text and of its translation, one for each sentence, in order.
         as_written: how the language of the translation writes what a placeholder is.
     """
-    sentences = [one for one in words if one.source and one.target]
+    sentences = [one for one in aligned_words if one.source and one.target]
     if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
     return _Restoration(protected, translated, sentences, as_written).restored()

@@ -1,16 +1,17 @@
-"""Texts as sentences, of which joining.py makes texts again: white space between them is the user's own.
+"""Texts as sentences, and their translations as texts again: white space between sentences is the user's own.
 
 A line break always ends a sentence, because a translation of one sentence has no lines; so does the end of a column.
 What marks an entry of a list stays outside. Offsets count characters (Unicode code points).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import sentencex
 
 from service.text.abbreviations import rejoined
+from service.text.scripts import is_unspaced
 from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
@@ -50,6 +51,15 @@ WINDOW = 2_000
 more, and nothing else runs in the meantime: 50,000 of them took ten seconds."""
 
 
+UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
+"""Languages that write no space between sentences."""
+_WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "zh")}
+"""Marks that end a sentence, of languages that need no space behind them."""
+
+_ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
+_LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
+
+
 def sentence_spans(text: str, language: str) -> list[Span]:
     """The sentences of a text in order, without the white space around them."""
     spans, start = [], 0
@@ -82,7 +92,7 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in BEFORE_NUMBER.split(parts)]
-        lengths = rejoined(parts, language)
+        lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
             lengths.pop()  # it may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]
@@ -116,3 +126,35 @@ def halves(text: str, span: Span) -> tuple[Span, Span] | None:
             break
     left, right = stripped(text, Span(span.start, middle)), stripped(text, Span(middle, span.end))
     return (left, right) if left and right else None
+
+
+def with_wide_marks(target: str, source: str, language: str) -> str:
+    """A translated sentence, as long as before, that ends as its language writes it where its source has such an end.
+
+    Dots of what is left out stay as they are, and so does what has no other letters than English.
+    """
+    if language not in _WIDE or not is_unspaced(target) or not _ENDED.search(source):
+        return target
+    return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
+
+
+def join(
+    text: str, sources: Sequence[Span], targets: Iterable[str], source_language: str, target_language: str
+) -> tuple[str, list[Span]]:
+    """The text with each source span replaced by its target, and where the targets stand in the result.
+
+    Where the source needs no space between sentences and the target language does, one is put in. Where it is the other
+    way round, spaces are left out, and two sentences that no mark would part get one.
+    """
+    space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
+    wide = _WIDE.get(target_language, {}) if source_language not in UNSPACED else {}
+    pieces: list[str] = []
+    spans, position, length = [], 0, 0
+    for source, target in zip(sources, targets, strict=True):
+        gap = text[position : source.start] or (space if position else "")
+        if wide and pieces and not gap.strip(" ") and is_unspaced(pieces[-1][-1:] + target[:1]):
+            gap = wide.get(text[position - 1], "") if pieces[-1][-1:].isalnum() else ""
+        spans.append(Span(length + len(gap), length + len(gap) + len(target)))
+        pieces += [gap, target]
+        position, length = source.end, spans[-1].end
+    return "".join([*pieces, text[position:]]), spans

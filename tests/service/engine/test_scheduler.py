@@ -71,17 +71,19 @@ def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
 
 def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> None:
     newcomers = of_lengths(6, 8, 10, 13, 16, 25)
-    passes = {n: [lengths_of(batch) for batch in scheduler(most_padding=n).passes(newcomers)] for n in (8, 0, math.inf)}
+    passes = {
+        n: [lengths_of(batch) for batch in scheduler(most_padding=n).batches(newcomers)] for n in (8, 0, math.inf)
+    }
     assert passes[8] == [[6, 8, 10], [13, 16], [25]]
     assert passes[0] == [[6], [8], [10], [13], [16], [25]]
     assert passes[math.inf] == [[6, 8, 10, 13, 16, 25]]
-    assert not list(scheduler().passes([]))
+    assert not list(scheduler().batches([]))
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(0, 40))
 def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], most_padding: int) -> None:
     newcomers = of_lengths(*sorted(lengths))
-    passes = list(scheduler(most_padding=most_padding).passes(newcomers))
+    passes = list(scheduler(most_padding=most_padding).batches(newcomers))
     assert [sequence for batch in passes for sequence in batch] == newcomers
     for batch, following in zip(passes, [*passes[1:], None], strict=False):
         assert padding_of(batch) <= most_padding

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service.artifact import MAX_BEAM_SIZE, Artifact, read_artifact
-from service.contract import Kinds
+from service.contract import AttentionKinds
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
@@ -287,7 +287,7 @@ def test_neighbours_change_no_bit_of_what_was_attended_to(translator_artifact: A
     runner = AttentionRunner(translator_artifact, CPU)
     sources = [random_source(rng, n) for n in (2, 9, 30, 5, 17, 3)]
     targets = [random_source(rng, n) for n in (1, 12, 1, 25, 2, 1)]
-    kinds: Kinds = frozenset({"encoder", "decoder", "cross"})
+    kinds: AttentionKinds = frozenset({"encoder", "decoder", "cross"})
     for source, target, found in zip(sources, targets, runner.attend(sources, targets, kinds), strict=True):
         (alone,) = runner.attend([source], [target], kinds)
         for kind in kinds:

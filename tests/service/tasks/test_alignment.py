@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.artifact import AlignmentChoice
-from service.tasks.alignment import AlignedSentence, View, aligned, aligning, word_weights, words, words_of
+from service.tasks.alignment import AlignedSentence, View, aligned, aligning, split_words, word_weights, words_of
 from service.text.tokens import Token
 
 
@@ -72,7 +72,7 @@ def test_the_second_sentence_counts_on_from_the_first() -> None:
 
 
 def test_word_weights_sum_to_what_is_not_on_the_end_of_the_source() -> None:
-    weights = word_weights(RED_CAR, words("The red car"), words("La voiture rouge"))
+    weights = word_weights(RED_CAR, split_words("The red car"), split_words("La voiture rouge"))
     np.testing.assert_allclose(weights[1], [0.1, 0.25, 0.6], atol=1e-6)
     np.testing.assert_allclose(weights.sum(axis=1), [1.0, 0.95, 1.0], atol=1e-6)
 
@@ -100,7 +100,7 @@ def test_the_chosen_heads_are_averaged_in_the_row_where_a_token_is_read() -> Non
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
-    assert [word.token for word in words(text)] == expected
+    assert [word.token for word in split_words(text)] == expected
 
 
 def test_letters_without_spaces_are_one_word_with_those_of_the_same_token() -> None:
@@ -132,7 +132,7 @@ def test_japanese_words_of_a_translation_are_aligned_one_by_one() -> None:
 
 @given(st.text())
 def test_words_are_parts_of_the_text_and_only_white_space_is_between(text: str) -> None:
-    found = words(text)
+    found = split_words(text)
     assert all(text[word.start : word.end] == word.token for word in found)
     covered = {i for word in found for i in range(word.start, word.end)}
     assert all(text[i].isspace() for i in range(len(text)) if i not in covered)

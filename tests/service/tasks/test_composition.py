@@ -5,7 +5,8 @@ import pytest
 from service.artifact import Direction
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
-from service.tasks.composition import Composer, Manuscript, Passage, Piece
+from service.tasks import composition
+from service.tasks.composition import Manuscript, Paragraph, Sentence
 from service.text.grouped_numbers import grouped_numbers
 from service.text.placeholders import protect
 from service.text.sentences import sentence_spans
@@ -24,13 +25,13 @@ class Dictated(Tokenizer):
 
 def composed(text: str, target: str, *translations: str, capitals: bool = False) -> str:
     protected = protect(text, numbers=grouped_numbers(text, "en"))
-    pieces = []
+    sentences = []
     for i, span in enumerate(sentence_spans(protected.text, "en") if protected.translatable else []):
         search = Search(10, finished=[Hypothesis([i], -0.1, "eos")])
-        pieces.append(Piece(span, Sequence([0], search), capitals))
-    manuscript = Manuscript([Passage(protected, pieces)])
-    composer = Composer(Dictated([*translations]))
-    return composer.translation(manuscript, Direction(source="en", target=target), None, False).text
+        sentences.append(Sentence(span, Sequence([0], search), capitals))
+    manuscript = Manuscript([Paragraph(protected, sentences)])
+    direction = Direction(source="en", target=target)
+    return composition.composed(manuscript, Dictated([*translations]), direction, selection=None, alignment=False).text
 
 
 @pytest.mark.parametrize(

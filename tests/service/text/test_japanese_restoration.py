@@ -5,12 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from service.tasks.alignment import words as split
+from service.tasks.alignment import split_words as split
 from service.text.aligned_words import AlignedWords
-from service.text.joining import join
 from service.text.placeholders import protect
 from service.text.restoration import restore
-from service.text.sentences import sentence_spans
+from service.text.sentences import join, sentence_spans
 from service.text.spans import Span
 
 

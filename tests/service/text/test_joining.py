@@ -2,8 +2,7 @@
 
 import pytest
 
-from service.text.joining import join, with_wide_marks
-from service.text.sentences import halves, sentence_spans
+from service.text.sentences import halves, join, sentence_spans, with_wide_marks
 from service.text.spans import Span
 
 

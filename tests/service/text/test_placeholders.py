@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.grouped_numbers import grouped_numbers
-from service.text.placeholders import protect
+from service.text.placeholders import WORDS_ALONE, Protected, protect
+from service.text.respelling import degrees_in_words
 from service.text.restoration import restore, untranslated
 from service.text.scripts import foreign_words
-from service.text.spans import Span
+from service.text.spans import Edits, Span
 from tests.service.stand_ins import KNOWN, placeholders
 
 pytestmark = pytest.mark.usefixtures("known_stand_ins")
@@ -207,3 +208,11 @@ def test_what_is_only_placeholders_needs_no_translation(text: str, translatable:
     protected = protect(text)
     assert protected.translatable == translatable
     assert untranslated(protected).text == text
+
+
+@given(st.from_regex(WORDS_ALONE, fullmatch=True), st.sampled_from(["en", "de", "fr", "ru", "ja"]), st.data())
+def test_a_text_that_need_not_be_searched_has_nothing_to_replace(text: str, source: str, data: st.DataObject) -> None:
+    target = data.draw(st.sampled_from(["de", "ru", "ja"]))
+    replaced = foreign_words(text, source), grouped_numbers(text, source), [*degrees_in_words(text, source, target)]
+    assert replaced == ([], [], [])
+    assert protect(text) == Protected(text, text, (), Edits((), ()))

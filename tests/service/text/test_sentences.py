@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text import sentences as module
-from service.text.joining import join
-from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, sentence_spans, stripped
+from service.text.sentences import CELLS, LETTER_MARK, MARK, WINDOW, halves, join, sentence_spans, stripped
 from service.text.spans import Span
 
 TEXTS = st.text(st.one_of(st.sampled_from(" \n\r\t.!?,;:ab。、\u2028\x85"), st.characters(exclude_categories=["Cs"])))

@@ -1,0 +1,127 @@
+"""How much code a request passes through: `python -m benchmarks.request_path [--list]` in the directory of a `service`.
+
+The service runs with one translator in one worker process, and sys.setprofile writes down every function of `service/`
+that is entered in either process, with the time. A function counts if it was entered between the body's arrival (the
+headers were sent before) and the answer. Each text is sent several times, and what every time had counts: so the
+reports that a worker makes five times a second do not. Lambdas are functions; comprehensions are told apart, because
+later Pythons have none of their own.
+"""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ARTIFACT = "translate-en-fr"
+REQUESTS = {
+    "a plain text": {"text": "A dog runs on the beach."},
+    "a text with a placeholder": {"text": "Hello {name}, how are you?"},
+    "HTML": {"text": "<p>A <b>dog</b> runs on the beach.</p>", "format": "html"},
+}
+TIMES = 5
+PAUSE_S = 0.3
+READY_S = 180
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+# As sitecustomize, every Python process of the service imports it before anything else.
+TRACER = """
+import os, sys, threading, time
+
+FOLDER = os.path.join(os.getcwd(), "service") + os.sep
+LOG = os.open(os.path.join(os.environ["REQUEST_PATH_LOGS"], str(os.getpid())), os.O_WRONLY | os.O_CREAT)
+
+def profile(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(FOLDER):
+        place = code.co_filename[len(FOLDER):], str(code.co_firstlineno), code.co_qualname, code.co_name
+        os.write(LOG, "\\t".join((str(time.monotonic()), *place, "\\n")).encode())
+
+threading.setprofile(profile)
+sys.setprofile(profile)
+"""
+
+Function = tuple[str, ...]
+"""File, line, qualified name, name."""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, _running_service(Path(folder)) as port:
+        for name, request in REQUESTS.items():
+            seen = set.intersection(*(_functions(port, request, Path(folder)) for _ in range(TIMES)))
+            functions = {function for function in seen if function[-1] not in COMPREHENSIONS}
+            files = {file for file, *_ in seen}
+            print(f"{name}: {len(files)} files, {len(functions)} functions, {len(seen)} with comprehensions")
+            if "--list" in sys.argv:
+                for file, line, qualified, _ in sorted(seen, key=lambda function: (function[0], int(function[1]))):
+                    print(f"    {file}:{line} {qualified}")
+
+
+@contextmanager
+def _running_service(folder: Path) -> Iterator[int]:
+    """Its port, once it is ready."""
+    (folder / "sitecustomize.py").write_text(TRACER)
+    (folder / "logs").mkdir()
+    (folder / "artifacts").mkdir()
+    (folder / "artifacts" / ARTIFACT).symlink_to(Path("artifacts", ARTIFACT).resolve())
+    environment = os.environ | {
+        "PYTHONPATH": str(folder),
+        "REQUEST_PATH_LOGS": str(folder / "logs"),
+        "ATTEND_ARTIFACTS": str(folder / "artifacts"),
+        "ATTEND_PORT": "0",
+        "ATTEND_PROVIDER": "cpu",
+        "ATTEND_THREADS": "1",
+    }
+    said = folder / "said"
+    with said.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-m", "service"], env=environment, stderr=file)
+    try:
+        ends_at = time.monotonic() + READY_S
+        while not (ready := _ready_port(said)):
+            assert process.poll() is None, said.read_text()
+            assert time.monotonic() < ends_at, said.read_text()
+            time.sleep(PAUSE_S)
+        yield ready
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _ready_port(said: Path) -> int | None:
+    _, announced, rest = said.read_text().partition("Uvicorn running on http://127.0.0.1:")
+    if not announced:
+        return None
+    port = int(rest.split()[0])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
+    connection.request("GET", "/health/ready")
+    return port if connection.getresponse().status == 200 else None
+
+
+def _functions(port: int, request: dict[str, str], folder: Path) -> set[Function]:
+    """Those of one request."""
+    body = json.dumps(request).encode()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_S)
+    connection.putrequest("POST", "/translate")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders()
+    time.sleep(PAUSE_S)
+    began = time.monotonic()
+    connection.send(body)
+    response = connection.getresponse()
+    response.read()
+    ended = time.monotonic()
+    assert response.status == 200, response.status
+    time.sleep(PAUSE_S)
+    lines = [line for log in (folder / "logs").iterdir() for line in log.read_text().splitlines()]
+    calls = (line.rstrip("\t").split("\t") for line in lines)
+    return {tuple(function) for at, *function in calls if began <= float(at) <= ended}
+
+
+if __name__ == "__main__":
+    main()
