@@ -16,7 +16,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-# Otherwise each series has another beside it that says when it was created.
+# Otherwise every series gets a second one that says when it was created.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -69,16 +69,16 @@ class EngineEvents(Protocol):
     """What an engine tells of its work."""
 
     def queued(self, seconds: float) -> None:
-        """A request, or its part for this engine, waited so long."""
+        """A request, or the part of it that this engine has, waited for so many seconds."""
 
     def inferred(self, phase: str, seconds: float) -> None:
-        """A forward pass took so long."""
+        """A forward pass took so many seconds."""
 
     def prefilled(self, source_tokens: list[int]) -> None:
         """Sequences of these lengths were read in one batch."""
 
     def stepped(self, sequences: int, rows: list[int]) -> None:
-        """So many sequences are a token further, by decoder steps of so many rows each."""
+        """So many sequences got one more token, by decoder steps with these numbers of rows."""
 
 
 class EngineMetrics:

@@ -20,7 +20,7 @@ class Models:
     """Every model of this process, started and stopped together.
 
     Args:
-        embedders: the encoders of the translators and classifiers, for those who ask for nothing else.
+        embedders: the encoders of the translators and classifiers, for requests that want embeddings.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Models:
         yield from self.classifiers
 
     def start(self) -> None:
-        for _, pool in self._pools():
+        for _, _, pool in self._serving():
             pool.start()
 
     def drain(self) -> None:
@@ -44,23 +44,23 @@ class Models:
             model.pool.drain()
 
     def stop(self, timeout_s: float) -> None:
-        """Answer what is accepted, at most for `timeout_s`."""
+        """Answer the accepted requests, within `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
-        for _, pool in self._pools():
+        for _, _, pool in self._serving():
             pool.stop(max(0.0, ends_at - time.monotonic()))
 
     def wait_until_warm(self, timeout_s: float) -> bool:
-        """Whether the first forward pass of every engine has been tried by then."""
+        """Wait for at most `timeout_s`; whether every engine has tried its first forward pass."""
         ends_at = time.monotonic() + timeout_s
-        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for _, pool in self._pools())
+        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for _, _, pool in self._serving())
 
     def unready_reason(self) -> str | None:
         """Why this process should get no requests now, model by model; None if it should."""
         reasons: dict[str, str] = {}
-        for name, pool in self._pools():
+        for _, model, pool in self._serving():
             if (reason := pool.unready_reason()) is not None:
-                reasons.setdefault(name, reason)
+                reasons.setdefault(model.manifest.name, reason)
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
@@ -113,18 +113,8 @@ class Models:
             raise NotAcceptable(f"several models could serve, name model or source: {_languages(fitting)}")
         return fitting[0]
 
-    def _pools(self) -> Iterator[tuple[str, Pool[Any]]]:
-        """With the names of their models, in the order in which they stop: an attention pass comes after decoding."""
-        yield from ((model.manifest.name, model.pool) for model in (*self, *self.embedders))
-        yield from ((model.manifest.name, model.attention_pool) for model in self)
-
     def states(self) -> list[ModelState]:
         """For the gauges: a model once for each task that it serves."""
-        serving: list[tuple[str, Translator | Classifier | Embedder, Pool[Any]]] = [
-            *((model.manifest.task, model, model.pool) for model in self),
-            *(("embedding", model, model.pool) for model in self.embedders),
-            *(("attention", model, model.attention_pool) for model in self),
-        ]
         return [
             ModelState(
                 model.manifest.name,
@@ -135,8 +125,14 @@ class Models:
                 running=sum(engine.n_running for engine in pool.engines),
                 slots=sum(engine.slots for engine in pool.engines),
             )
-            for task, model, pool in serving
+            for task, model, pool in self._serving()
         ]
+
+    def _serving(self) -> Iterator[tuple[str, Translator | Classifier | Embedder, Pool[Any]]]:
+        """Each task of each model and its pool, in the order in which they stop: attention is read after decoding."""
+        yield from ((model.manifest.task, model, model.pool) for model in self)
+        yield from (("embedding", model, model.pool) for model in self.embedders)
+        yield from (("attention", model, model.attention_pool) for model in self)
 
 
 def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:

@@ -36,19 +36,19 @@ class Settings(BaseSettings):
     )
     cuda_graphs: bool = Field(
         default=False,
-        description="On CUDA, launch a decoder step as one CUDA graph, captured when it is first of its size. "
+        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs. "
         "No GPU has run this yet.",
     )
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
         description="Hypotheses that one worker runs at once (decoder rows); by default 96 on the CPU, 256 on CUDA. "
-        "Of texts to classify, to embed or to attend to, as many; by default 256.",
+        "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(
         default=1024,
         ge=1,
-        description="Sequences that may be before a request's own in a queue; at that number it gets 503.",
+        description="A request gets 503 if so many sequences would be before its own in a queue.",
     )
     prefill_padded_tokens: int | None = Field(
         default=None,
@@ -92,7 +92,8 @@ class Settings(BaseSettings):
     probe_interval_s: Seconds = Field(
         default=15.0,
         gt=0,
-        description="An idle model proves itself by a forward pass this often; after three it is not ready.",
+        description="An idle model proves itself by a forward pass this often; after three times as long without "
+        "one it is not ready.",
     )
     api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."

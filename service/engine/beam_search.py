@@ -2,8 +2,8 @@
 
 Each live hypothesis is one decoder row. At every step the most probable continuations of a sequence's rows live on;
 one that ends leaves the beam, which is narrower from then on, and one that has fallen too far behind is given up: rows
-are what a step costs. With a beam of one this is greedy search. What a sequence gets is what `beam_search` of
-model/decoding/search.py gives it, whoever shares its steps.
+are what a step costs. With a beam of one this is greedy search. A sequence gets what `beam_search` of
+model/decoding/search.py gives it, whatever else shares its steps.
 
 Legend: N sequences, W the most live hypotheses of one of them, R rows, k candidates per row.
 """
@@ -34,7 +34,7 @@ class Hypothesis:
 
 @dataclass
 class Search:
-    """What is asked of one sequence, and the hypotheses that have ended."""
+    """How one sequence is searched, and its hypotheses that have ended."""
 
     max_target_tokens: int
     beam_size: int = 1
@@ -51,7 +51,8 @@ class Search:
         return sorted(self.finished, key=rank, reverse=True)[: self.n_best]
 
     def bar(self) -> float:
-        """What a live hypothesis must exceed to be among the n_best: -inf while fewer have ended by themselves."""
+        """The rank that a live hypothesis must exceed to be among the n_best; -inf while fewer have ended by
+        themselves."""
         ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
         return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
 
@@ -63,8 +64,8 @@ Live = tuple[float, int, Target]
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
 
-    What is around a step is plain Python over few short lists. What follows it took 1.6 to 3.5 times as long in numpy,
-    each of whose calls on arrays of this size costs as much as a hypothesis does here.
+    The work around a step is plain Python over short lists. In numpy it took 1.6 to 3.5 times as long, because each
+    call on arrays of this size costs as much as a hypothesis does here.
 
     Args:
         rows: enough for all that run at once; a sequence needs as many as its beam is wide.
@@ -77,20 +78,17 @@ class BeamSearch:
         """Of each place."""
 
     def warm_up(self) -> None:
-        """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
         self._decoder.step([self._bos], [0], [[0]], [0], 1)
         self._beams.clear()
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        """Read the sources; each begins as one hypothesis."""
         self._truncate(first_place)
         self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
         first_row = self._n_rows
         self._beams += [Beam(sequence, self._bos, first_row + i) for i, sequence in enumerate(sequences)]
 
     def step(self, running: list[Sequence[Search]]) -> list[int]:
-        """One more token for every hypothesis; how many there were, in one forward pass."""
         self._truncate(len(running))
         R, beams = self._n_rows, self._beams
         W = max([len(beam.live) for beam in beams])
@@ -109,7 +107,6 @@ class BeamSearch:
         return [R]
 
     def move(self, source_place: int, target_place: int) -> None:
-        """The last sequence takes a free place."""
         self._decoder.move(source_place, target_place)
         self._beams[target_place] = self._beams[source_place]
         self._truncate(source_place)
@@ -140,7 +137,7 @@ class BeamSearch:
         sources, targets = [beam.live[i][1] for beam, i in moving], [row for row in range(n) if free[row]]
         n_tokens = max(beam.length for beam, _ in moving)
         self._decoder.copy(sources, targets, n_tokens)
-        for (beam, i), row in zip(moving, targets, strict=True):  # not before: where the copy fails, nothing has moved
+        for (beam, i), row in zip(moving, targets, strict=True):  # only now: if the copy fails, nothing has moved
             log_prob, _, target = beam.live[i]
             beam.live[i] = log_prob, row, target
 
@@ -229,14 +226,15 @@ def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishR
 
 
 def repetition_check_due(length: int) -> bool:
-    """Whether a target of this length is looked at for runaway repetition, which takes too long at every step."""
+    """Whether a target of this length is checked for runaway repetition: to check at every step would take too long."""
     return length >= SHORTEST_RUNAWAY and length % REPETITION_INTERVAL == 0
 
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:
-    """Whether a target goes round in circles: as many tokens as the source has, and 24, are 4 or more equal pieces.
+    """Whether a target goes round in circles: its last tokens, as many as the source has and at least 24, are 4 or more
+    equal pieces.
 
-    A source that repeats itself may be translated by such a target.
+    A source that repeats itself may have such a target, as long as itself.
     """
     n = max(SHORTEST_RUNAWAY, n_source)
     if len(token_ids) < n:

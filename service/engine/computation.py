@@ -20,8 +20,7 @@ class Computation(Protocol[Output]):
         """Read the sources, one into each place from `first_place` on; may finish them."""
 
     def step(self, running: list[Sequence[Output]], /) -> list[int]:
-        """Advance running[i], which is in place i, by one token, and may finish some; the rows of each forward pass
-        that this took."""
+        """Advance running[i], which is in place i, by one token; may finish some. Returns the rows of each pass."""
 
     def move(self, source_place: int, target_place: int, /) -> None:
         """Copy what is in a place over another one."""
@@ -38,7 +37,7 @@ class Pass(Protocol[Output]):
 
 
 class OnePass(Generic[Output]):
-    """The computation of such a pass: a sequence is finished as soon as it is read."""
+    """Runs such a pass: a sequence is finished as soon as it is read."""
 
     def __init__(self, whole: Pass[Output]) -> None:
         self._whole = whole

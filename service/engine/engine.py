@@ -44,7 +44,7 @@ class Engine(Generic[Output]):
 
     Args:
         name: of the model, for messages.
-        probe_interval_s: a worker that idles this long proves itself by a forward pass.
+        probe_interval_s: an engine that idles this long proves itself by a forward pass.
         clock: monotonic seconds; deadlines are on this clock.
     """
 
@@ -71,7 +71,8 @@ class Engine(Generic[Output]):
         self.load = 0
         """Work of the requests that are accepted and not answered."""
         self._thread = threading.Thread(target=self.run, args=(self._wait,), name=f"engine-{name}", daemon=True)
-        # The lock guards what callers' threads touch too: these, load and scheduler.waiting. The rest is the worker's.
+        # The lock guards what callers' threads touch too: these, load and scheduler.waiting. Only the engine's thread
+        # touches the rest.
         self._wake = threading.Condition()
         self._requests: dict[_Accepted[Output], None] = {}
         self._request_of: dict[Sequence[Output], _Accepted[Output]] = {}
@@ -105,8 +106,8 @@ class Engine(Generic[Output]):
         """Prove the computation by a forward pass, and work until drained.
 
         Args:
-            listen: is called between two steps. It may submit and cancel; while the engine is not busy it may wait for
-                that, at most for the seconds that it is given.
+            listen: is called between two steps, and may submit and cancel. While the engine is not busy, it may wait
+                for so many seconds.
         """
         ending: RequestError = Draining(f"{self.name} has stopped", retry_after_s=5)
         try:
@@ -225,7 +226,7 @@ class Engine(Generic[Output]):
                 self._leave(request, DeadlinePassed(f"the deadline passed after {waited_s:.1f} s in {self.name}"))
 
     def _note_admission(self, admitted: list[Sequence[Output]]) -> None:
-        """Note when a request's first sequence is admitted: from then on it fails if a step does."""
+        """Note when the first sequence of a request is admitted: from then on a failed step fails the request."""
         now = self.clock()
         for sequence in admitted:
             request = self._request_of[sequence]
@@ -236,7 +237,7 @@ class Engine(Generic[Output]):
     def _prefill(self, sequences: list[Sequence[Output]]) -> None:
         """Start newcomers. A batch that fails is read again one by one, so that one bad request fails alone."""
         if not sequences:
-            return  # their request has failed with an earlier one
+            return  # their requests have failed with earlier sequences
         requests = {self._request_of[sequence]: None for sequence in sequences}
         began = self.clock()
         try:
@@ -316,9 +317,9 @@ class Engine(Generic[Output]):
         return request.future.set_running_or_notify_cancel()
 
     def _fail_step(self, error: Exception) -> None:
-        """A step failed: its members are answered, the places are empty again, and the loop goes on.
+        """A step failed: answer the requests in it with an error, empty all places, and go on.
 
-        Where it had none, it failed for those that wait: each of them would only make the next step fail.
+        If nothing ran, the requests that wait have failed: they would make the next step fail too.
         """
         with self._wake:
             requests = list(self._requests)

@@ -1,6 +1,6 @@
 """Greedy search inside continuous batching: one decoder row for every sequence, its place.
 
-It is beam search with a beam of one, for less: nothing is selected, and no row is anybody else's.
+It gives what beam search with a beam of one gives, for less work: nothing is selected, and no row changes hands.
 """
 
 from service.contract import DecoderRows
@@ -24,19 +24,16 @@ class GreedySearch:
         self._log_probs: list[float] = []
 
     def warm_up(self) -> None:
-        """One source, one step."""
         self._decoder.encode(0, [[self._eos]])
         self._decoder.step([self._bos], [0], [[0]], [0], 2)
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        """Read the sources; each begins as one hypothesis."""
         self._truncate(first_place)
         self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
         self._targets += [[self._bos] for _ in sequences]
         self._log_probs += [0.0] * len(sequences)
 
     def step(self, running: list[Sequence[Search]]) -> list[int]:
-        """One more token for every sequence; how many there were, in one forward pass."""
         N = len(running)
         self._truncate(N)
         token_ids = [target[-1] for target in self._targets]
@@ -51,7 +48,6 @@ class GreedySearch:
         return [N]
 
     def move(self, source_place: int, target_place: int) -> None:
-        """The last sequence takes a free place."""
         n_tokens = len(self._targets[source_place]) - 1
         self._decoder.move(source_place, target_place)
         self._decoder.copy([source_place], [target_place], n_tokens)

@@ -17,7 +17,7 @@ from service.metrics import RequestMetrics
 Output = TypeVar("Output")
 
 GRACE_S = 2.0
-"""How long after a deadline an engine may still tell of it itself."""
+"""How long after a deadline an engine may still report it."""
 
 
 PLENTY = 200
@@ -28,7 +28,8 @@ engine decodes two sentences together in less time than two engines one each."""
 class Pool(Generic[Output]):
     """Gives each sequence of a request to the engine that has least to do, of those that are ready.
 
-    A request of one has the last engine to choose from only while all others have plenty to do.
+    The last engine is kept free for the server's own core: a single sentence gets it only while every other engine is
+    busy.
 
     Args:
         engines: at least one, all of the same model; in this process or in their own.
@@ -49,7 +50,8 @@ class Pool(Generic[Output]):
         """Monotonic seconds; deadlines are on this clock."""
         self._metrics = metrics
         self._max_sequences = max_sequences
-        # A sequence is a work of 1 or more, so that no engine with less than this refuses while the last one is spared.
+        # A sequence is a work of 1 or more: an engine with less than this refuses nothing while the last one is kept
+        # free.
         self._plenty = min(PLENTY, max_waiting)
 
     async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
@@ -80,10 +82,10 @@ class Pool(Generic[Output]):
         )
 
     def refuse_beyond_limit(self, n_sequences: int) -> None:
-        """For those that may have too many before they have them all.
+        """Callers may ask before they have made all their sequences.
 
         Raises:
-            NotAcceptable: they are more than one request may have.
+            NotAcceptable: one request may not have so many.
         """
         if n_sequences > self._max_sequences:
             raise NotAcceptable(
@@ -104,7 +106,7 @@ class Pool(Generic[Output]):
         except TimeoutError:
             raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         except Unavailable as error:
-            if accepted and not isinstance(error, QueueFull):  # which a worker process tells later
+            if accepted and not isinstance(error, QueueFull):  # a worker process reports this only later
                 self._metrics.cancelled(error.reason)
             else:
                 self._metrics.rejected(error.reason)
@@ -141,7 +143,7 @@ class Pool(Generic[Output]):
     def _parts(
         self, sequences: list[Sequence[Output]]
     ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
-        # While none is ready, any will say why.
+        # If no engine is ready, any of them says why.
         engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
         if len(sequences) == 1 and min((engine.load for engine in engines[:-1]), default=math.inf) < self._plenty:
             engines = engines[:-1]
@@ -152,8 +154,8 @@ class Pool(Generic[Output]):
             lightest = loads.index(min(loads))
             parts[lightest].append(sequence)
             loads[lightest] += sequence.work
-        # They run the shortest first: those of like length together, and few of them beside a long source, which pads
-        # the cross-attention of all.
+        # The shortest run first: similar lengths run together, and few run beside a long source, which pads the
+        # cross-attention of all.
         for part in parts:
             part.reverse()
         return [(engine, part) for engine, part in zip(engines, parts, strict=True) if part]

@@ -18,15 +18,15 @@ from service.errors import QueueFull
 Output = TypeVar("Output")
 
 ADMISSION_WINDOW = 64
-"""How many of the waiting are looked at in one admission."""
+"""How many waiting sequences one admission looks at."""
 
 READ_TOGETHER = 6
-"""Sequences worth waiting for, within three quarters of the slots. Between decoder steps an encoder has lost its
-weights from the CPU's caches, and fetching them takes as long as reading two more sentences."""
+"""An admission waits until so many sequences can enter together, within three quarters of the slots. Between decoder
+steps the encoder's weights leave the CPU's caches; fetching them takes as long as reading two more sentences."""
 
 TOGETHER, STRIDE = 64, 4
-"""So many of a request are in line where it came; of the rest one is admitted for so many others (stride scheduling;
-Waldspurger and Weihl 1995)."""
+"""The first TOGETHER sequences of a request wait in line where it came; the rest let STRIDE - 1 others pass before each
+(stride scheduling; Waldspurger and Weihl 1995)."""
 
 
 @dataclass(eq=False)
@@ -36,12 +36,12 @@ class Sequence(Generic[Output]):
     source_ids: list[int]
     output: Output
     slots: int = 1
-    """Decoder rows that it takes at most."""
+    """Most decoder rows that it takes."""
     n_target: int = 0
-    """Tokens of the target that is read with the source, where one is."""
+    """Target tokens, if a target is read with the source."""
     finished: bool = False
     turn: int = 0
-    """While it waits: the smallest is next."""
+    """While it waits: the smallest turn is next."""
 
     @property
     def work(self) -> int:
@@ -50,7 +50,7 @@ class Sequence(Generic[Output]):
 
     @property
     def length(self) -> int:
-        """What a batch in which it is read is padded to, if it is the longest."""
+        """The length that a batch is padded to if this is its longest sequence."""
         return max(len(self.source_ids), self.n_target)
 
 
@@ -63,13 +63,13 @@ class Move:
 
 
 class Scheduler(Generic[Output]):
-    """The next in line first, with others of its length, within the slots and a budget of padded tokens.
+    """Admits the next in line first, with others of its length, within the slots and a budget of padded tokens.
 
     Args:
         slots: decoder rows that those running may take together.
-        max_waiting: sequences that may be before all of a request before it is refused.
+        max_waiting: a request is refused if so many sequences would be before its last one.
         prefill_padded_tokens: budget of one admission, longest sequence x count; a longer one is admitted alone.
-        most_padding: tokens of padding in one forward pass for which it is not worth another pass.
+        most_padding: tokens of padding that cost less than another forward pass.
     """
 
     def __init__(
@@ -82,20 +82,20 @@ class Scheduler(Generic[Output]):
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
         self._virtual_time = 0
-        """The turn of who comes now."""
+        """The turn of a sequence that comes now."""
 
     def add(self, sequences: SequenceOf[Sequence[Output]]) -> None:
-        """Let the sequences of one request, one or more, wait: all or none.
+        """Let the sequences of one request wait, all or none.
 
-        What counts is how many would be before its last one: a request of one is let in while one of thousands waits.
-        Its own are not counted, or a request of many would be refused for ever.
+        What counts is how many sequences of other requests would be before its last one. So a request of one sequence
+        is let in while a request of thousands waits, and a request of many is not refused for ever.
 
         Raises:
             QueueFull: with the numbers.
         """
         turn_of, now = attrgetter("turn"), self._virtual_time
         turns = [now + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0) for i in range(len(sequences))]
-        before = bisect_right(self.waiting, turns[-1], key=turn_of)
+        before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting:
             raise QueueFull(
                 f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
@@ -132,12 +132,12 @@ class Scheduler(Generic[Output]):
                 break
             admitted.append(sequence)
         self.withdraw(admitted)
-        # A large request that went ahead while nobody else waited is not held up for that afterwards.
+        # A large request that ran while nobody else waited is not held back for that afterwards.
         self._virtual_time = max(self._virtual_time, first.turn) + len(admitted)
         return sorted(admitted, key=attrgetter("length"))
 
     def batches(self, admitted: SequenceOf[Sequence[Output]]) -> Iterator[list[Sequence[Output]]]:
-        """Cut newcomers, the shortest first, into those of like length, who are read together."""
+        """Newcomers, the shortest first, in batches of similar lengths, which are read together."""
         batch: list[Sequence[Output]] = []
         padding = 0
         for sequence in admitted:

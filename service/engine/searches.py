@@ -1,7 +1,7 @@
 """Greedy search and beam search in one engine, each over decoder rows of its own.
 
-Cross-attention multiplies one query by another kernel than several, in half the time, and its sums end in other bits. A
-sequence must not notice who shares its steps, so those with a beam of one never share them with wider ones.
+For one query cross-attention uses another kernel than for several: it takes half the time, and its sums end in other
+bits. An answer must not depend on what shares its steps, so a beam of one never shares steps with wider ones.
 """
 
 from service.engine.beam_search import BeamSearch, Search
@@ -20,13 +20,11 @@ class Searches:
         self._in_places: list[Sequence[Search]] = []
 
     def warm_up(self) -> None:
-        """One source, one step, of each."""
         self._truncate(0)
         for search in self._searches:
             search.warm_up()
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        """Read the sources; each begins as one hypothesis."""
         self._truncate(first_place)
         greedy = [sequence for sequence in sequences if sequence.output.beam_size == 1]
         wider = [sequence for sequence in sequences if sequence.output.beam_size > 1]
@@ -38,14 +36,12 @@ class Searches:
         self._in_places += sequences
 
     def step(self, running: list[Sequence[Search]]) -> list[int]:
-        """One more token for every hypothesis; how many there were in each kind of search."""
         self._truncate(len(running))
         return [
             rows for search, own in zip(self._searches, self._running, strict=True) if own for rows in search.step(own)
         ]
 
     def move(self, source_place: int, target_place: int) -> None:
-        """The last sequence takes a free place."""
         self._truncate(source_place + 1)
         self._remove(self._in_places[target_place])
         self._in_places[target_place] = self._in_places.pop()

@@ -32,17 +32,17 @@ SILENCE_S = 5.0
 """A worker that has not reported for this long is not ready."""
 
 HUNG_S, LOADING_S = 60.0, 600.0
-"""One that has not for this long is taken for dead and replaced; and one that has not been warm by then."""
+"""A worker that has not reported for HUNG_S, or is not warm after LOADING_S, is taken for dead and replaced."""
 
 LOOK_S = 5.0
-"""How often that is looked at."""
+"""How often workers are checked for that."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
-"""Before a process is replaced that has not served; each pause is twice the one before."""
+"""Pauses before a process that never served is replaced; each is twice the one before."""
 
 _REPLACING = ThreadPoolExecutor(64, thread_name_prefix="replacing")
-"""Threads of their own, one for every worker that may be replaced at once: who stops the engines must not wait for
-processes that load."""
+"""Threads for replacing workers, enough for all at once: nothing that stops the engines may wait for a process that
+loads."""
 
 STARTING = Report(False, "starting", 0, 0, [])
 
@@ -198,9 +198,9 @@ class Worker(Generic[Output]):
                 await self._try_to_replace()
 
     async def _end_what_hangs(self) -> None:
-        """Kill a process that lives and does not go on; what follows is what follows a death.
+        """Kill a process that lives but makes no progress; it is then replaced as if it had died.
 
-        Silence is counted in looks, not by the clock: where the whole service was paused, it is nobody's fault.
+        Silence is counted in checks, not by the clock: a worker is not to blame when the whole service was paused.
         """
         silent_s = 0.0
         while True:
@@ -219,7 +219,7 @@ class Worker(Generic[Output]):
         try:
             self._process = _Process(self.name, self._make_engine)
             await loop.run_in_executor(_REPLACING, self._process.wait_until_loaded)
-        except Exception as error:  # whatever it is, there is nobody else who would try again
+        except Exception as error:  # whatever it is: nothing else would try again
             logger.critical("%s: the worker process cannot be replaced now: %s", self.name, error)
         else:
             self._ended = False
@@ -269,7 +269,7 @@ class _Process(Generic[Output]):
         theirs.close()
         self._unpacker = Unpacker()
         self._outgoing: asyncio.StreamWriter | None = None
-        # It ignores the signal with which Python, when it exits, ends its children and waits for them.
+        # When Python exits, it sends its children SIGTERM and waits for them; a worker ignores that signal.
         atexit.register(self.child.kill)
 
     def wait_until_loaded(self) -> None:
@@ -279,7 +279,7 @@ class _Process(Generic[Output]):
             raise StartRefused(refusal)
 
     def _refusal(self) -> str | None:
-        """Its first message."""
+        """The first message: why the engine could not be made; None if it was."""
         self._socket.settimeout(LOADING_S)
         try:
             while received := self._socket.recv(READ_BYTES):
@@ -290,7 +290,7 @@ class _Process(Generic[Output]):
         return f"{self._name}: the worker process ended while it was loading the model"
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        """What it sends, until it has ended."""
+        """What the process sends, until it has ended."""
         incoming, self._outgoing = await asyncio.open_unix_connection(sock=self._socket)
         try:
             while received := await incoming.read(READ_BYTES):
@@ -302,12 +302,12 @@ class _Process(Generic[Output]):
             self._outgoing.close()
 
     def send(self, *message: Any) -> None:
-        """Never waits: the event loop sends, and a process may be stuck. One that has ended hears nothing."""
+        """Never waits, since the process may be stuck: the event loop sends. A process that has ended gets nothing."""
         assert self._outgoing is not None, "nobody sends to a process that has reported nothing yet"
         self._outgoing.write(packed(*message))
 
     def end(self) -> None:
-        """At once: whatever it owes has been answered."""
+        """Kill it now: its requests have been answered."""
         self.child.kill()
         with self._joining:  # of two threads that wait for a child at once, one takes it for alive
             self.child.join()

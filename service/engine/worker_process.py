@@ -1,4 +1,4 @@
-"""The process of a worker: one thread, which decodes and between two steps reads what has come."""
+"""The process of a worker, and the messages to and from it. One thread decodes, and reads messages between steps."""
 
 import gc
 import pickle
@@ -25,13 +25,13 @@ Output = TypeVar("Output")
 REPORT_INTERVAL_S = 0.2
 
 READ_BYTES = 1 << 18
-"""How much is asked of a socket at a time."""
+"""How much one read of a socket asks for."""
 
 _LENGTH = struct.Struct("!Q")
 
 
 class MakeEngine(Protocol[Output]):
-    """What a worker is made of: goes to its process by pickle, and there builds the engine."""
+    """Builds a worker's engine in the worker's process, to which it goes by pickle."""
 
     def __call__(self, events: EngineEvents) -> Engine[Output]: ...
 
@@ -50,10 +50,10 @@ class Report:
 def work(server: socket.socket, make_engine: MakeEngine[Output]) -> None:
     """Load, say so, and answer requests until the server has gone.
 
-    The first message is `(refusal,)`, None where there is none. Then come `("answer", number, Answer or error)` and
-    `("report", Report)`; understood are `("submit", number, sequences, deadline)` and `("cancel", number)`.
+    The first message is `(refusal,)`, where None is no refusal. Then it sends `("answer", number, Answer or error)` and
+    `("report", Report)`, and reads `("submit", number, sequences, deadline)` and `("cancel", number)`.
     """
-    for signal_number in (signal.SIGINT, signal.SIGTERM):  # sent to the whole group; the server tells when to stop
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # the whole group gets them; the server says when to stop
         signal.signal(signal_number, signal.SIG_IGN)
     recorder: Any = _Recorder()
     try:
@@ -61,7 +61,7 @@ def work(server: socket.socket, make_engine: MakeEngine[Output]) -> None:
     except Exception as error:
         server.sendall(packed(f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}"))
         return
-    with suppress(OSError):  # the service may have been stopped meanwhile, which the engine is told by its silence
+    with suppress(OSError):  # the service may have stopped meanwhile; the engine notices when it listens
         server.sendall(packed(None))
     gc.collect()
     gc.freeze()
@@ -101,7 +101,8 @@ class _Office(Generic[Output]):
         self._reported_at = 0.0
 
     def listen(self, timeout_s: float) -> None:
-        """Send what there is to tell and take what has come; wait so long for it while the engine has nothing to do."""
+        """Send answers and reports, and take what has come. While the engine has nothing to do, wait for `timeout_s` at
+        most."""
         ends_at = time.monotonic() + timeout_s
         while True:
             now = time.monotonic()
@@ -156,10 +157,11 @@ class _Office(Generic[Output]):
         self._reported_at = now
 
     def _send(self) -> None:
-        """What cannot be pickled ends the engine, and is answered for that; the callback of a future would hide it."""
+        """An answer that cannot be pickled raises here and ends the engine; raised in a future's callback it would be
+        hidden."""
         if self._unsent:
             messages = b"".join(packed(*message) for message in self._unsent)
-            with suppress(OSError):  # that the server has gone is told by what it sends
+            with suppress(OSError):  # `_receive` notices that the server has gone
                 self._server.sendall(messages)
             self._unsent.clear()
 

@@ -1,7 +1,7 @@
 """HTML as passages to translate, and back with its tags around the words that they were around.
 
-What is not inline separates passages and is kept as it is, as is what is not to be translated. Every start tag comes
-out once and unchanged, and inline tags come out balanced.
+Block elements separate passages; they are kept as they are, and so is what must not be translated. Every start tag
+comes out once and unchanged, and inline tags come out balanced.
 """
 
 from collections import Counter

@@ -25,9 +25,9 @@ RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
 
 @dataclass(frozen=True)
 class Element:
-    """An inline element and the span of its passage's text that it is around.
+    """An inline element, and the span of its passage's text that is inside.
 
-    What is to be kept and has no length (an image, a comment) is all start tag.
+    An element that is kept and has no text (an image, a comment) is a start tag alone.
     """
 
     span: Span
@@ -51,7 +51,7 @@ class Passage:
 
     text: str
     before: str
-    """What stands between the tag before and the text, such as white space."""
+    """What stands between the tag before it and the text, such as white space."""
     after: str
     elements: list[Element]
     """Each after the one that it is in, those in the same one in order."""
@@ -135,8 +135,8 @@ class Draft:
         self._around_space: _Node | None = None
         """The element that this space is in."""
         self._tag: _Node | None = None
-        """Whose tag was read last, a mark or an empty element or a start tag behind one: white space belongs to it that
-        the text has already."""
+        """The mark or empty element, or a start tag behind one, that was read last: more white space than the text
+        needs goes to it."""
         self._after_image = False
 
     def add(self, piece: Piece, element: int) -> None:
@@ -230,7 +230,8 @@ class Draft:
         self._tag = node if node.is_empty else None
 
     def _gives_space_away(self) -> bool:
-        """To the marks behind it in the same element, if there are any: another follows that element, or nothing."""
+        """Give the text's last space to the marks behind it in the same element, if there are any, since more white
+        space or the end of the text follows the element; whether that was done."""
         behind = [*takewhile(lambda node: node.first > self._space, reversed(self._nodes))]
         if not behind or behind[-1].parent is None:
             return False
@@ -247,7 +248,8 @@ class Draft:
         return "".join(self._html[i] for i in sorted(pieces))
 
     def _folded(self, length: int) -> tuple[list[_Node], set[int]]:
-        """The nodes, where an empty one is all start tag with what is in it; and which pieces of HTML are in those."""
+        """The nodes, where an empty one is a start tag with all that is in it; and the pieces of HTML inside empty
+        nodes."""
         nodes: list[_Node] = []
         inside: set[int] = set()
         for node in self._nodes:
@@ -262,7 +264,7 @@ class Draft:
 
 
 def _is_at(node: _Node, position: int) -> bool:
-    """Whether it is nothing at the edge of a passage, and in no element."""
+    """Whether a node is empty, at this edge of the passage, and in no element."""
     return node.parent is None and node.start == node.end == position
 
 

@@ -1,7 +1,7 @@
 """Where parts of a source text went in its translation, by what each translated word attended to.
 
-A part gets the run of translated words that gains most by being in it, where a word counts with the share of its
-attention that fell into the part, less a half (Kadane's maximum subarray). Parts are a tree, and stay one.
+A part gets the run of translated words with the largest sum, in which a word counts with the share of its attention
+that fell into the part, less a half (Kadane's maximum subarray). Parts form a tree, and so do their places.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -77,7 +77,7 @@ class _Projection:
         return [places[i] for i in range(len(spans))]
 
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
-        """The place of what is all of its parent but for so much space, or is in what was copied."""
+        """The place of a part that is all of its parent but for so much space, or that is in a copied span."""
         if self._is_all_of(span, within, gap):
             return into
         i = bisect_right(self._copies, span.start, key=lambda copy: copy[0].start) - 1
@@ -85,7 +85,7 @@ class _Projection:
         if pair is None:
             return None
         copied, place = pair
-        if place.end - place.start != copied.end - copied.start:  # what is in it has no place of its own
+        if place.end - place.start != copied.end - copied.start:  # a part inside it has no place of its own
             return place if span.start < span.end and into.start <= place.start and place.end <= into.end else None
         moved = Span(span.start - copied.start + place.start, span.end - copied.start + place.start)
         inside = span.end <= copied.end and (span.start < span.end or copied.start < span.start < copied.end)
@@ -114,7 +114,7 @@ class _Projection:
         return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """What some of the target words attend to of a part, for all in the sentences that it is in."""
+        """How much these target words attend to a part, for all of them in sentences that have some of the part."""
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
         for sentence, rows in zip(self._sentences[first:], self._rows[first:], strict=True):
@@ -227,7 +227,7 @@ def _trim(text: str, whole: frozenset[Span]) -> Callable[[Span], Span | None]:
 def _best_run(masses: dict[int, float], owners: dict[int, int | None], part: int) -> range | None:
     """The run with the largest sum of masses less a half each, through no other part's word; None if all are negative.
 
-    The shortest and first of those that are equal.
+    Of equal runs it is the shortest and first.
     """
     best, best_sum = None, 0.0
     start, total = 0, 0.0

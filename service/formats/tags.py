@@ -1,6 +1,6 @@
-"""HTML as a flat list of pieces, as this package reads it: text, inline tags, and what is not to be translated.
+"""HTML as a flat list of pieces: text, inline tags, and what is not to be translated.
 
-Python's parser finds the tags, in broken markup too; here it is told what they mean for a translation.
+Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,11 @@ class PieceKind(Enum):
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of an HTML text."""
+    """A part of an HTML text."""
 
     kind: PieceKind
     raw: str
-    """As it is written, for a text what it says."""
+    """The HTML as it is written; for a text its characters."""
     tag: str = ""
     """Name of an element, in lower case."""
 
@@ -73,7 +73,7 @@ class _Item:
 
 
 class _Reader(HTMLParser):
-    """Reads a text at once, and never closes: what is still open at the end is the end of the text, as it is."""
+    """Reads a whole text, and does not close the parser: what it has not finished is the rest of the text, as it is."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -101,17 +101,13 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add(PieceKind.TEXT, data)
 
-    def handle_comment(self, _data: str) -> None:
-        self._add(PieceKind.MARK)
-
     def handle_decl(self, _decl: str) -> None:
         self._add(PieceKind.BREAK)
 
-    def handle_pi(self, _data: str) -> None:
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002
         self._add(PieceKind.MARK)
 
-    def unknown_decl(self, _data: str) -> None:
-        self._add(PieceKind.MARK)
+    handle_pi = unknown_decl = handle_comment
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         """<![...: to a browser a comment; Python's own reading of it may raise."""

@@ -23,17 +23,17 @@ Check = Callable[[Request], Awaitable[None]]
 
 @dataclass
 class Guards:
-    """What is checked of a request before its body is read, in order, and how the service describes it."""
+    """The checks that a request passes before its body is read, in order, and what OpenAPI says of them."""
 
     checks: list[Check] = field(default_factory=list)
     statuses: tuple[int, ...] = ()
-    """That the checks may answer with."""
+    """The statuses that the checks may answer with."""
     described: list[Any] = field(default_factory=list)
-    """Dependencies of routes, that the OpenAPI description may tell of keys."""
+    """Dependencies of routes, from which the OpenAPI description knows of keys."""
 
 
 def access(settings: Settings) -> Guards:
-    """What the settings ask for."""
+    """The checks that the settings ask for."""
     guards = Guards()
     if settings.api_keys:
         guards.checks.append(key_check([key.get_secret_value() for key in settings.api_keys]))
@@ -52,8 +52,8 @@ def key_check(keys: list[str]) -> Check:
         credentials = await bearer(request)
         if credentials is None:
             raise KeyMissing("this service wants a key: Authorization: Bearer <key>")
-        given = credentials.credentials.encode("latin-1")  # as headers are decoded
-        # Every key is compared, each in constant time, so that the answer's time tells nothing about them.
+        given = credentials.credentials.encode("latin-1")  # headers are decoded so
+        # Every key is compared, each in constant time, so that the answer's time tells nothing about the keys.
         matches = [hmac.compare_digest(given, key.encode()) for key in keys]
         if not any(matches):
             raise KeyWrong("the key is not one of this service's keys")
@@ -64,7 +64,7 @@ def key_check(keys: list[str]) -> Check:
 def rate_check(rate: str, by_key: bool) -> Check:
     """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
     limit = parse(rate)
-    # Its counters are forgotten when they expire. What a moving window keeps of a client in memory stays for ever.
+    # The counters of a sliding window expire. A moving window would keep every client in memory for ever.
     limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
 
     async def check(request: Request) -> None:

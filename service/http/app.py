@@ -17,7 +17,7 @@ from service.settings import Settings
 
 
 def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
-    """An application that starts the models with its lifespan and answers what they accepted before it ends."""
+    """An application whose lifespan starts the models, and ends when they have answered what they accepted."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

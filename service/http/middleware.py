@@ -59,7 +59,7 @@ class Bookkeeping:
             await self.app(scope, receive, send_with_headers)
         except ClientGone:
             status = ClientGone.status
-        except asyncio.CancelledError:  # by the server, which has drained and waits no longer
+        except asyncio.CancelledError:  # the server has drained and waits no longer
             if status is not None:
                 raise
             await unanswered(request)(scope, receive, send_with_headers)
@@ -68,7 +68,7 @@ class Bookkeeping:
         except BaseException:  # a panic of a library in Rust is no Exception
             logger.exception("request %s failed", request.state.request_id)
             if status is not None:
-                raise  # the response has begun; breaking it off is all that can still be said
+                raise  # the response has begun: all that is left is to break it off
             await internal_error(request)(scope, receive, send_with_headers)
         finally:
             self._count(method, request, status or InferenceFailed.status, perf_counter() - began)
@@ -81,7 +81,7 @@ class Bookkeeping:
 
 
 class CancelOnDisconnect:
-    """Cancels the work for a client that left, once its request was read; raises ClientGone then."""
+    """Once a request is read, watches its client: when the client leaves, cancels the work and raises ClientGone."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -119,9 +119,9 @@ class CancelOnDisconnect:
 
 
 class BodyLimit:
-    """Stops reading a body once it is over the limit, however long it claims to be or turns out, or takes too long.
+    """Stops reading a body that is too large, by the length it announces or by what has come, or too slow.
 
-    An answer to a body that was not read to its end closes the connection: the server would read on, without limits.
+    If a body was not read to its end, the answer closes the connection: the server would read the rest without limits.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, timeout_s: float) -> None:

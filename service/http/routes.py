@@ -28,7 +28,7 @@ from service.settings import Settings
 
 CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
 NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
-"""Or of what is part of it."""
+"""Charsets that are UTF-8 or a part of it."""
 
 
 def model_routes(models: Models, settings: Settings) -> APIRouter:
@@ -111,7 +111,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
 
 
 def guarded_route(guards: Guards) -> type[APIRoute]:
-    """Routes that check who asks before they read a body; that must be JSON in UTF-8, and its content type say so."""
+    """Routes that check who asks, and then that the body and its content type are JSON in UTF-8."""
 
     class GuardedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -140,7 +140,7 @@ async def _check_json(request: Request) -> None:
         text = (await request.body()).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
-    if "\0" in text:  # which JSON never has, and UTF-16, which the parser would recognize, in every ASCII character
+    if "\0" in text:  # JSON never has one; UTF-16, which the parser would read, has one in every ASCII character
         raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
 
 
@@ -152,7 +152,7 @@ def _is_json_in_utf8(content_type: str) -> bool:
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:
-    """The request's timeout, once its sizes are found acceptable."""
+    """Refuse a request that is too large; the seconds that it may take."""
     longest = max(len(text) for text in request.text)
     if longest > settings.max_text_characters:
         raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")

@@ -21,15 +21,15 @@ from service.settings import Settings
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
-"""How long an idle connection stays open: longer than clients and proxies keep one (a minute is usual), since who sends
-a request into a connection that is just being closed gets an error and no answer."""
+"""How long an idle connection stays open. Clients and proxies usually keep one for a minute; the server keeps it
+longer, because a request that comes while the server closes the connection gets an error and no answer."""
 
 LOOK_S = 0.05
-"""How often it is looked whether all is answered, so that the process may end."""
+"""How often the server checks whether all requests are answered, so that it may stop."""
 
 
 def main() -> None:
-    """Exits with one sentence where the service cannot start as configured."""
+    """Serve; exit with one sentence if the service cannot start as configured."""
     try:
         settings = Settings()
         logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -55,11 +55,11 @@ def main() -> None:
 
 
 class Server(uvicorn.Server):
-    """Drains the models as soon as a signal asks to stop, and listens while answers still go out, so that readiness and
-    who comes now are told of it.
+    """Drains the models as soon as a signal asks the server to stop. While answers still go out the server listens, so
+    that health checks and new clients are told that it is draining.
 
     Args:
-        drain_timeout_s: then what is in an engine is failed, and a second later what is in none is cancelled.
+        drain_timeout_s: after this, requests in an engine fail, and a second later all others are cancelled.
     """
 
     def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:
@@ -80,12 +80,12 @@ class Server(uvicorn.Server):
             answering.cancel()
 
     async def _listen_while_answering(self) -> None:
-        """What is left of the drain is for clients that are slow to read their answers."""
+        """What is left of the drain timeout is for clients that read their answers slowly."""
         accepted = set(self.server_state.tasks)
         logger.info("draining: %d requests are still to be answered", len(accepted))
         ends_at = time.monotonic() + self._drain_timeout_s
         while not all(task.done() for task in accepted) and not self.force_exit and time.monotonic() < ends_at:
-            await self.on_tick(0)  # which keeps the time that answers are dated with
+            await self.on_tick(0)  # it sets the Date header of answers
             await asyncio.sleep(LOOK_S)
         self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
 

@@ -24,7 +24,7 @@ HEADERS = {
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    # Kept, but asked for again each time: after an update no page is made of two versions.
+    # A browser keeps the files, but asks each time if they have changed: no page mixes two versions.
     "Cache-Control": "no-cache",
 }
 

@@ -6,7 +6,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from service.artifact import MAX_BEAM_SIZE
 from service.contract import AttentionKind
-from service.schemas.numbers import Encoding
 
 
 def _listed(value: object) -> object:
@@ -38,6 +37,8 @@ Texts = Annotated[
     BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
 ]
 Number = Annotated[int, Field(ge=0)]
+Encoding = Literal["json", "base64"]
+"""How answers have arrays of numbers."""
 
 
 def _numbered(*words: str) -> BeforeValidator:

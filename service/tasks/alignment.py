@@ -1,9 +1,9 @@
-"""Hard attention over the cross-attention: which source token, and which source word, a target was made of.
+"""Alignment, read from cross-attention: which source token and word each target token and word was made of.
 
 Legend: T target tokens, S source tokens, W words.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,59 +53,59 @@ def split_words(text: str) -> list[Token]:
 
 @dataclass(frozen=True)
 class View:
-    """A text as the model has it, and as the user does, where the two differ by what the model is not shown."""
+    """A text as the model has it, and as the user has it: they differ where something stands for something else."""
 
     text: str
     shown: str
     to_shown: Callable[[Span], Span]
-    """Where a span of the one is in the other."""
+    """Where a span of the model's text is in the user's."""
 
     def token(self, token: Token) -> ShownToken:
         """A token of the model."""
-        span = self.to_shown(Span(token.start, token.end))
+        span = self.to_shown(token.span)
         return ShownToken.model_construct(token=token.token, span=span.pair)
 
     def word(self, word: Token) -> ShownToken:
         """A word, as the user has it."""
-        span = self.to_shown(Span(word.start, word.end))
+        span = self.to_shown(word.span)
         return ShownToken.model_construct(token=span.of(self.shown), span=span.pair)
 
 
 def aligned(sentences: list[AlignedSentence], source: View, target: View) -> Alignment:
     """Token and word links of a text that was translated sentence by sentence."""
-    of_tokens, of_words = _LinksOfText(), _LinksOfText()
+    by_tokens, by_words = [], []
     for sentence in sentences:
-        of_tokens.add(sentence.source, sentence.target, _token_links(sentence))
         source_words, target_words = words_of(sentence.source, source.text), words_of(sentence.target, target.text)
-        of_words.add(source_words, target_words, _word_links(word_weights(sentence, source_words, target_words)))
-    token_links = of_tokens.links(source.token, target.token)
-    return Alignment.model_construct(**dict(token_links), words=of_words.links(source.word, target.word))
+        weights = word_weights(sentence, source_words, target_words)
+        by_tokens.append((sentence.source, sentence.target, _token_links(sentence)))
+        by_words.append((source_words, target_words, _word_links(weights)))
+    words = _joined(by_words, source.word, target.word)
+    return Alignment.model_construct(**dict(_joined(by_tokens, source.token, target.token)), words=words)
 
 
-class _LinksOfText:
-    """Links of one sentence after the other, counted on."""
-
-    def __init__(self) -> None:
-        self._source: list[Token] = []
-        self._target: list[Token] = []
-        self._links: list[tuple[int, int]] = []
-
-    def add(self, source: list[Token], target: list[Token], links: Iterable[tuple[int, int]]) -> None:
-        self._links += [(len(self._source) + s, len(self._target) + t) for s, t in links]
-        self._source += source
-        self._target += target
-
-    def links(self, source: Callable[[Token], ShownToken], target: Callable[[Token], ShownToken]) -> Links:
-        sources, targets = [*map(source, self._source)], [*map(target, self._target)]
-        pairs = " ".join(f"{s}-{t}" for s, t in self._links)
-        spans = [(sources[s].span, targets[t].span) for s, t in self._links]
-        return Links(source=sources, target=targets, pairs=pairs, spans=spans)
+def _joined(
+    sentences: list[tuple[list[Token], list[Token], list[tuple[int, int]]]],
+    show_source: Callable[[Token], ShownToken],
+    show_target: Callable[[Token], ShownToken],
+) -> Links:
+    """The links of all sentences of a text; tokens are numbered through the whole text."""
+    sources: list[ShownToken] = []
+    targets: list[ShownToken] = []
+    links: list[tuple[int, int]] = []
+    for source, target, own in sentences:
+        links += [(len(sources) + s, len(targets) + t) for s, t in own]
+        sources += map(show_source, source)
+        targets += map(show_target, target)
+    pairs = " ".join([f"{s}-{t}" for s, t in links])
+    return Links(
+        source=sources, target=targets, pairs=pairs, spans=[(sources[s].span, targets[t].span) for s, t in links]
+    )
 
 
 def words_of(tokens: list[Token], text: str) -> list[Token]:
-    """The words of a sentence with these tokens, which is a part of a text.
+    """The words of a sentence that has these tokens of a text.
 
-    Letters that are words where no space tells words are one word with those that they share a token with.
+    Where a script has no spaces, every letter is a word, and letters that share a token are one word.
     """
     start, end = tokens[0].start, tokens[-1].end
     inside = {position for token in tokens for position in range(token.start + 1, token.end)}
@@ -130,7 +130,7 @@ def word_weights(sentence: AlignedSentence, source_words: list[Token], target_wo
 
 
 def _word_links(weights: Weights) -> list[tuple[int, int]]:
-    """Source and target of each link; a word is made of nothing where it attends most to the end of the source."""
+    """Source and target of each link. A word that attends most to the end of the source has none."""
     return [(int(row.argmax()), t) for t, row in enumerate(weights) if row.any() and row.max() > 1 - row.sum()]
 
 
@@ -146,7 +146,7 @@ def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
 
 
 def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
-    """Source and target of each link; what attends most to the end of the source is made of nothing."""
+    """Source and target of each link. A token that attends most to the end of the source has none."""
     best = sentence.weights.argmax(axis=1).tolist()
     end = len(sentence.source) - 1
     return [(s, t) for t, s in enumerate(best) if s != end and sentence.target[t].start < sentence.target[t].end]

@@ -1,7 +1,7 @@
-"""What was attended to: one more forward pass over a finished answer, asked for by those who want to see it.
+"""Attention matrices: one more forward pass over a finished answer, for requests that ask for them.
 
-Decoding keeps no matrices. A pass of its own through the same weights, source and target at once, gives them all; it
-has its own queue, so that decoding never waits for it.
+Decoding keeps no matrices. This pass reads source and target at once, with the same weights, and gives all matrices; it
+has a queue of its own, so that decoding never waits for it.
 """
 
 from dataclasses import dataclass, field
@@ -15,8 +15,7 @@ from service.artifact import AlignmentChoice, Manifest
 from service.contract import Attending, AttentionKind, AttentionKinds, Matrices
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.schemas.answers import AttentionMatrix
-from service.schemas.numbers import encoded
+from service.schemas.answers import AttentionMatrix, encoded
 from service.schemas.requests import AttentionSelection
 from service.tasks.alignment import aligning
 from service.text.tokens import Token
@@ -31,7 +30,7 @@ COLUMNS: dict[AttentionKind, Literal["source", "prefix"]] = {
 
 @dataclass
 class Seen:
-    """What is asked of one pass, and what came of it. No more than that is kept."""
+    """What one pass is asked for, and its result; nothing else of the pass is kept."""
 
     read_ids: list[int]
     """What the decoder reads, from <s> on; empty for a classifier."""
@@ -40,7 +39,7 @@ class Seen:
     matrices: Matrices = field(default_factory=dict)
     """By kind: (selected layers, selected heads or their mean, rows, columns)."""
     weights: NDArray[np.float32] | None = None
-    """(T, S), what the manifest's choice aligns by."""
+    """(T, S): the attention that alignment is read from, as the manifest chooses."""
 
     @property
     def kinds(self) -> AttentionKinds:
@@ -48,7 +47,7 @@ class Seen:
         return selected | {"cross"} if self.alignment else selected
 
     def keep(self, found: Matrices) -> None:
-        """Of all matrices that a pass has made."""
+        """Keep what was asked for of all matrices of a pass."""
         if self.selection is not None:
             self.matrices = {kind: self.selection.of_kind(kind, found[kind]) for kind in self.selection.kinds}
         if self.alignment is not None:
@@ -161,7 +160,7 @@ def refuse_beyond(limit: int, n_weights: int) -> None:
 
 
 def refuse_beyond_shown(limit: int, n_tokens: int, wish: str) -> None:
-    """Raises NotAcceptable: of so many tokens no answer tells one by one."""
+    """Raises NotAcceptable: these are more tokens than one answer may list."""
     if n_tokens > limit:
         raise NotAcceptable(f"{wish}: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter texts")
 

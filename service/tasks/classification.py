@@ -1,4 +1,4 @@
-"""Texts to labels: windows out, through the engine, and their logits pooled."""
+"""Classification: the windows of texts go through the engine, and their logits are pooled."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +21,7 @@ from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 @dataclass(frozen=True)
 class _Window:
-    """A part of a text that is read at once."""
+    """A part of a text that one pass reads."""
 
     reading: Sequence[Reading]
     seen: Sequence[Seen] | None
@@ -30,7 +30,7 @@ class _Window:
 @dataclass(frozen=True)
 class _Text:
     edits: Edits
-    """From the text as it was sent to what is read of it."""
+    """From the text as it was sent to the text as the model reads it."""
     windows: list[_Window]
 
 

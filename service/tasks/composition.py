@@ -1,4 +1,4 @@
-"""From finished sentences to answers: back into the text they came from, with what was asked for beside it."""
+"""Finished sentences become answers: texts again, with what else the request asked for."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,6 @@ from service.text.restoration import AsWritten, Restored, restore, untranslated
 from service.text.sentences import join, with_wide_marks
 from service.text.spans import Edits, Span
 from service.text.tokenization import Tokenizer
-from service.text.tokens import Token
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
 
@@ -172,11 +171,11 @@ def _writing(direction: Direction) -> AsWritten:
 
 
 def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
-    """For a translation of which no attention is known: words aligned in order."""
+    """Words aligned in their order, for a translation whose attention is not known."""
     sentences = []
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         source, target = (
-            [_span(word.moved(span.start)) for word in split_words(span.of(text))]
+            [word.moved(span.start).span for word in split_words(span.of(text))]
             for span, text in ((sentence.span, paragraph.protected.text), (target_span, translated))
         )
         weights = np.zeros((len(target), len(source)), np.float32)
@@ -187,14 +186,10 @@ def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
-    """For what is put back where its words went."""
+    """The words of a sentence, by which tags and placeholders find their places."""
     source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
     weights = word_weights(sentence, source, target)
-    return AlignedWords([_span(word) for word in source], [_span(word) for word in target], weights)
-
-
-def _span(token: Token) -> Span:
-    return Span(token.start, token.end)
+    return AlignedWords([word.span for word in source], [word.span for word in target], weights)
 
 
 def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:

@@ -1,8 +1,8 @@
-"""Texts to vectors: what the encoder makes of each token, or the mean of it over a text.
+"""Embeddings: the encoder's state for each token, or the mean of the states over a text.
 
 An engine of its own runs the encoder alone, so that neither a translation nor a label waits for it. A translator reads
-sentences, as it was trained to; a classifier reads texts, in windows where they are longer than that. The mean is over
-all tokens of a text, however many windows it took.
+sentences, as it was trained to; a classifier reads texts, or windows of a text that is too long. The mean is over all
+tokens of a text, however many windows there are.
 
 Legend: S tokens of a window, E width of the encoder.
 """
@@ -18,8 +18,7 @@ from service.contract import Embedding
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings
-from service.schemas.numbers import encoded
+from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest
 from service.schemas.timing import Timing
 from service.tasks.pooling import refuse_not_finite, windows
@@ -33,7 +32,7 @@ Vectors = NDArray[np.float64]
 
 @dataclass
 class Embedded:
-    """What is asked of one window, and what came of it: the sum of its tokens' vectors (E), or each of them (S, E)."""
+    """What one window is asked for, and its result: the sum of its tokens' vectors (E), or each of them (S, E)."""
 
     wants_tokens: bool
     vectors: Vectors = field(default_factory=lambda: np.zeros(0))
@@ -62,9 +61,9 @@ class _Stretch:
     """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
 
     start: int
-    """Where it begins in the text as it is read."""
+    """Where it begins in the text as the model reads it."""
     edits: Edits
-    """From the user's text to that one."""
+    """From the user's text to the text as the model reads it."""
     windows: list[Sequence[Embedded]]
 
     @property

@@ -1,6 +1,6 @@
 """Classification in one pass: windows in, logits out.
 
-What the graph pools itself is not asked for: the last bits of its sums depend on the padding, and so on neighbours.
+The graph's own pooling is not used: the last bits of its sums depend on padding, and so on neighbours.
 
 A text longer than the model's window is read in windows that do not overlap. Their logits are combined as the model
 pools its tokens: the mean weighted by token counts for mean pooling, the largest for max pooling. Both are exactly the
@@ -30,7 +30,7 @@ class Reading:
 
 
 def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
-    """Raises FloatingPointError: a model's weights, or what they have been rounded to, make no number of its input."""
+    """Raises FloatingPointError: the model's weights, or their rounding, turn this input into infinity or NaN."""
     if not np.isfinite(numbers).all():
         raise FloatingPointError("the model's output is not finite")
 

@@ -1,4 +1,4 @@
-"""Texts to translations: sentences out and through the engine; composition.py puts them back."""
+"""Translation: the sentences of texts go through the engine; composition.py makes texts of them again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from service.text.tokenization import Tokenizer, beside_each
 
 NewSearch = Callable[[], Search]
 MOST_INLINE = 500
-"""What is put back into one passage of a document: each is compared with the words around it."""
+"""Most tags, placeholders and symbols of one passage of a document: each is compared with the words around it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class Translator:
         lengths = [len(sequence.source_ids) for sequence in sequences]
         if request.alignment:
             refuse_beyond_shown(self.max_shown_tokens, sum(lengths), "alignment")
-        if selection is not None:  # at least so much, whatever the translations will be
+        if selection is not None:  # the least that it can be: translations have a token or more
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 1) for length in lengths))
         timing.ran(await self.pool.run(sequences, deadline))
         if selection is not None or request.alignment or any(one.needs_alignment for one in manuscripts):

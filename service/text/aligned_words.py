@@ -18,7 +18,7 @@ Mass = NDArray[np.floating]
 Trim = Callable[[Span], Span | None]
 
 NOT_PUNCTUATION = frozenset("'’%‰&@#*/\\_§")  # noqa: RUF001
-"""Of Unicode's punctuation: what may be part of a word."""
+"""What Unicode calls punctuation, and what may be part of a word."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class AlignedWords:
         return on_all
 
     def trimmed(self, source: Trim, target: Trim) -> "AlignedWords":
-        """With words made shorter, and without those of which nothing is left."""
+        """The same with shorter words, and without words of which nothing is left."""
         columns = {i: shorter for i, word in enumerate(self.source) if (shorter := source(word)) is not None}
         rows = {i: shorter for i, word in enumerate(self.target) if (shorter := target(word)) is not None}
         return AlignedWords([*columns.values()], [*rows.values()], self.mass[np.ix_([*rows], [*columns])])
@@ -62,7 +62,7 @@ def core(text: str, word: Span) -> Span | None:
 
 
 def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
-    """How many characters away from a run so many marks reach, without those that belong to the other side."""
+    """How far into the gap beside a run so many marks reach, without marks that belong to the other side."""
     end, previous = 0, ""
     for i, character in enumerate(gap):
         if character.isspace():

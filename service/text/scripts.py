@@ -1,4 +1,4 @@
-"""Scripts: words in letters that a language is not written in, of which a model makes others, and which have spaces."""
+"""Scripts: which have spaces between words, and the words of a text in letters that its language does not use."""
 
 import re
 from functools import cache
@@ -33,9 +33,9 @@ def _in_other_letters(own: str) -> re.Pattern[str]:
 
 
 def foreign_words(text: str, source: str) -> list[Span]:
-    """Runs of them in a text of a language, in order; none where it is not known what that is written in.
+    """Words in letters that a language does not use, which a model would change; none if its letters are not known.
 
-    They may be the letters of the other language: whoever writes "спасибо" in English means this word.
+    They may be letters of the target language: whoever writes "спасибо" in English means this word.
     """
     if text.isascii() or source not in _SCRIPT:
         return []

@@ -1,7 +1,7 @@
 """Texts as sentences, and their translations as texts again: white space between sentences is the user's own.
 
-A line break always ends a sentence, because a translation of one sentence has no lines; so does the end of a column.
-What marks an entry of a list stays outside. Offsets count characters (Unicode code points).
+A line break always ends a sentence, because the translation of a sentence has none; so does the end of a column. The
+mark before an entry of a list is no part of a sentence. Offsets count characters (Unicode code points).
 """
 
 import re
@@ -39,22 +39,22 @@ LETTER_MARK = re.compile(r"\s*([^\W\d_])\.\s+(?=\S)")
 """A mark if the line before or after has the letter before or after: "A. Einstein" alone is a name."""
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
-"""White space of more than one byte: between a capital letter and a full stop the library panics at it."""
+"""White space of more than one byte: the library panics where it is between a capital letter and a full stop."""
 
 QUOTATION_MARKS = str.maketrans("『』", "「」")
-"""Inside the former the library ends sentences."""
+"""The library ends sentences inside the former, and not inside the latter."""
 BEFORE_NUMBER = re.compile(r"(?<=[。！？])(?=[0-9])")
 """Where a sentence ends without space, and the library does not see it."""
 
 WINDOW = 2_000
-"""Characters that are looked at together. The time to find sentences among quotation marks grows with their square and
-more, and nothing else runs in the meantime: 50,000 of them took ten seconds."""
+"""Sentences are looked for in so many characters at a time. Among quotation marks the time grows with the square of the
+characters and more, and nothing else runs meanwhile: 50,000 took ten seconds."""
 
 
 UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
 """Languages that write no space between sentences."""
 _WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "zh")}
-"""Marks that end a sentence, of languages that need no space behind them."""
+"""Marks that end a sentence, in languages that write no space behind them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001
 _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")  # noqa: RUF001
@@ -87,14 +87,14 @@ def _lines_with_letters(lines: Sequence[str]) -> set[int]:
 
 
 def _lengths(line: str, language: str) -> Iterator[int]:
-    """Of the sentences of a line, with the white space around them."""
+    """The lengths of the sentences of a line, white space around them included."""
     line, start = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS), 0
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in BEFORE_NUMBER.split(parts)]
         lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
-            lengths.pop()  # it may go on behind the window
+            lengths.pop()  # the last sentence may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]
         yield from lengths
         start += sum(lengths)
@@ -129,9 +129,9 @@ def halves(text: str, span: Span) -> tuple[Span, Span] | None:
 
 
 def with_wide_marks(target: str, source: str, language: str) -> str:
-    """A translated sentence, as long as before, that ends as its language writes it where its source has such an end.
+    """A translated sentence whose last marks are wide, if its language has them so and its source ends with such marks.
 
-    Dots of what is left out stay as they are, and so does what has no other letters than English.
+    Its length stays the same. An ellipsis stays as it is, and so does a sentence in Latin letters.
     """
     if language not in _WIDE or not is_unspaced(target) or not _ENDED.search(source):
         return target
@@ -143,8 +143,8 @@ def join(
 ) -> tuple[str, list[Span]]:
     """The text with each source span replaced by its target, and where the targets stand in the result.
 
-    Where the source needs no space between sentences and the target language does, one is put in. Where it is the other
-    way round, spaces are left out, and two sentences that no mark would part get one.
+    If only the target language writes spaces between sentences, they are put in. If only the source language does, they
+    are left out, and two sentences that nothing would part get a mark between them.
     """
     space = " " if source_language in UNSPACED and target_language not in UNSPACED else ""
     wide = _WIDE.get(target_language, {}) if source_language not in UNSPACED else {}

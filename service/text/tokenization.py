@@ -20,16 +20,16 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
-"""Of their own: who stops an engine or replaces a worker must not wait for texts."""
+"""Threads for texts alone: nothing that stops an engine or replaces a worker may wait for texts."""
 
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
-"""What models may write of texts that were read in the wrong encoding before they were trained on them."""
+"""Characters that models may write, because training texts had been read in the wrong encoding."""
 
 OTHER_SPACE = re.compile(r"[^\S ]")
-"""White space but the usual, such as the one that keeps two words on a line: models read a space."""
+"""White space other than a space, such as a no-break space: models read it as a space."""
 
 SHORT = 500
-"""Characters that take as long to split and tokenize as handing them to a thread and back takes: 65 us."""
+"""So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""
 
 
 class Tokenizer:
@@ -47,7 +47,7 @@ class Tokenizer:
         self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
         """UTF-8 of each token, or the name of a special one."""
         self.count_tokens = lru_cache(maxsize=10_000)(self._count_tokens)
-        """How many a word is."""
+        """How many tokens a word is."""
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
@@ -79,16 +79,12 @@ class Tokenizer:
         return [text.translate(WINDOWS_1252) for text in texts]
 
     def located(self, token_ids: list[int]) -> list[Token]:
-        """Each token with the characters that it covers of the text that it comes from, or that it is decoded to."""
+        """Each token with the characters that it covers, of its source text or of the text that it is decoded to."""
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
 
 def refuse_white_space(texts: list[str], verb: str) -> None:
-    """For those that make nothing of it.
-
-    Raises:
-        NotAcceptable: a text is nothing else.
-    """
+    """Raises NotAcceptable: a text is white space only."""
     for i, text in enumerate(texts):
         if text.isspace():
             which = "the text is" if len(texts) == 1 else f"text {i} of {len(texts)} is"
@@ -98,8 +94,8 @@ def refuse_white_space(texts: list[str], verb: str) -> None:
 async def beside_each(
     items: Iterable[Item], work: Callable[[Item], Result], n_characters: int, timeout_s: float
 ) -> list[Result]:
-    """Work on items of so many characters, outside the event loop where they are many: the library releases Python's
-    lock. When nobody waits for it any more, the rest is left.
+    """Work on each item: beside the event loop, in a thread, if there are many characters (the tokenizer releases
+    Python's lock). What is left when nobody waits any more is not worked on.
 
     Raises:
         DeadlinePassed: it took longer than `timeout_s`.

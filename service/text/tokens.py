@@ -11,7 +11,7 @@ from typing import NamedTuple
 from service.text.spans import Edits, Span
 
 SPACE = "▁"
-"""How a space at the start of a token is written where tokens are shown."""
+"""A space at the start of a token, as users see it."""
 
 
 class Token(NamedTuple):
@@ -24,13 +24,17 @@ class Token(NamedTuple):
     start: int
     end: int
 
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
+
     def moved(self, offset: int) -> "Token":
-        """The same in a text that has so many more characters before it."""
+        """The same token in a text that has so many more characters before it."""
         return self._replace(start=self.start + offset, end=self.end + offset)
 
     def before(self, edits: Edits) -> "Token":
-        """The same in the text as it was before it was edited."""
-        span = edits.before(Span(self.start, self.end))
+        """The same token in the text before it was edited."""
+        span = edits.before(self.span)
         return self._replace(start=span.start, end=span.end)
 
 
@@ -57,7 +61,7 @@ def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
 
 
 def _characters(data: bytes) -> tuple[str, list[int]]:
-    """The text of UTF-8, with a replacement for each part that is none, and where in the bytes its characters end."""
+    """The text of UTF-8, with a replacement for each part that is not, and where in the bytes its characters end."""
     text, ends, position = "", [0], 0
     while position < len(data):
         try:
@@ -86,7 +90,7 @@ def _shown(piece: bytes | str) -> str:
 
 
 def _byte_of() -> dict[str, int]:
-    """Byte-level BPE writes bytes as characters that can be seen: those that can be, and others for the rest
+    """Byte-level BPE writes bytes as visible characters: visible ones as themselves, the rest as others
     (Radford et al. 2019; the order is that of GPT-2's published encoder)."""
     visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(0x100) if byte not in visible]
