@@ -56,7 +56,7 @@ class Attending(Protocol):
         """What each source and target attended to, without padding."""
 
 
-class BatchClassifier(Protocol):
+class Classifying(Protocol):
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The logits of each token of each source, (S, C), without padding."""
 

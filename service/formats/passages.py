@@ -54,7 +54,7 @@ class Passage:
     """What stands between the tag before it and the text, such as white space."""
     after: str
     elements: list[Element]
-    """Each after the one that it is in, those in the same one in order."""
+    """Each after its parent; those of one parent in order."""
     opaque: list[Opaque]
 
     @property
@@ -108,7 +108,7 @@ class _Node:
     end_tag: str = ""
 
     space: str = ""
-    """Before an empty one."""
+    """White space before an empty element."""
 
     @property
     def is_open(self) -> bool:

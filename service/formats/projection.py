@@ -92,7 +92,8 @@ class _Projection:
         return moved if inside and into.start <= moved.start and moved.end <= into.end else None
 
     def _same_word(self, span: Span, into: Span) -> tuple[Span, Span] | None:
-        """The word that a span is a part of, and the same word in the translation, attended to the most."""
+        """The word that has the span as a part, and the same word in the translation; of several, the one that attends
+        most."""
         first, last = overlapping(self._source_words, span)
         if last - first != 1 or span.start == span.end:
             return None
@@ -191,9 +192,8 @@ class _Projection:
         return Span(point, point)
 
     def _point(self, position: int, within: Span, into: Span) -> tuple[int, bool]:
-        """Where something without length goes, and whether it belongs to what is before it.
-
-        That is before the translation of the word that follows, or after that of the word that it touches.
+        """Where a part without length goes, and whether it belongs to the text before it. It goes before the
+        translation of the word that follows, or after the translation of the word that it touches.
         """
         if self._is_blank(within.start, position):
             return into.start, False

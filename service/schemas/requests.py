@@ -27,7 +27,7 @@ def _readable(texts: list[str]) -> list[str]:
 
 
 MOST_FIELDS = 100
-"""Of one object that a client sends; far more than there are."""
+"""Most fields of one object that a client sends; no object has nearly so many."""
 
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
@@ -57,7 +57,7 @@ Heads = Annotated[Literal["all", "mean"] | list[Number], _numbered("all", "mean"
 
 
 class _Input(BaseModel):
-    """What a client sends. An object of a hundred thousand mistakes gets one error, not one for each."""
+    """What a client sends. An object with a hundred thousand mistakes gets one error, not one for each."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

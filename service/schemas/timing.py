@@ -21,7 +21,7 @@ class Timing:
 
     @contextmanager
     def tokenizing(self) -> Iterator[None]:
-        """Counts the time inside to tokenization, text to ids or back."""
+        """Counts the time inside as tokenization, from text to ids or back."""
         began = perf_counter()
         yield
         self.tokenize_s += perf_counter() - began

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import BatchClassifier
+from service.contract import Classifying
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max"]
@@ -38,7 +38,7 @@ def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
 class ClassificationPass:
     """What a classification engine runs."""
 
-    def __init__(self, classifier: BatchClassifier, pooling: Pooling, unk: int) -> None:
+    def __init__(self, classifier: Classifying, pooling: Pooling, unk: int) -> None:
         self._classifier = classifier
         self._pooling = pooling
         self._unk = unk

@@ -34,7 +34,7 @@ class Edits:
     new: tuple[Span, ...]
 
     def after(self, span: Span) -> Span:
-        """Where a span of the old text is in the new one; part of what was replaced is all that it was replaced by."""
+        """Where a span of the old text is in the new one; a part of a replaced span becomes all of its replacement."""
         return _moved(span, self.old, self.new)
 
     def before(self, span: Span) -> Span:
