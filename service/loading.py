@@ -15,11 +15,9 @@ from service.engine.scheduler import Scheduler
 from service.engine.searches import Searches
 from service.engine.worker import Worker
 from service.errors import ProviderUnavailable
-from service.metrics import EngineEvents, EngineMetrics, Metrics, RequestMetrics
+from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
-from service.runner.attention import AttentionRunner
-from service.runner.classification import ClassificationRunner
-from service.runner.embedding import EmbeddingRunner
+from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.settings import Settings
@@ -93,15 +91,15 @@ def _translator(
         settings.prefill_padded_tokens or (512 if on_cpu else 8192),
         settings.probe_interval_s,
     )
-    events, request_metrics = EngineMetrics(metrics, manifest.task), RequestMetrics(metrics, manifest.task)
+    task_metrics = TaskMetrics(metrics, manifest.task)
     if n_workers == 0:
-        pool = Pool([make_engine(manifest.name, events)], request_metrics, settings.max_sequences)
+        pool = Pool([make_engine(manifest.name, task_metrics)], task_metrics, settings.max_sequences)
     else:
         names = [f"{manifest.name} worker {number}" for number in range(n_workers)]
-        workers = [Worker(name, partial(make_engine, name), slots, events) for name in names]
+        workers = [Worker(name, partial(make_engine, name), slots, task_metrics) for name in names]
         for worker in workers:
             worker.wait_until_loaded()
-        pool = Pool(workers, request_metrics, settings.max_sequences, settings.max_waiting)
+        pool = Pool(workers, task_metrics, settings.max_sequences, settings.max_waiting)
     return Translator(
         manifest,
         provider.name,
@@ -126,14 +124,14 @@ def translation_engine(
     prefill_padded_tokens: int,
     probe_interval_s: float,
     name: str,
-    events: EngineEvents,
+    metrics: TaskMetrics,
 ) -> Engine[Search]:
     """The engine of a translation model, in whichever process this is called."""
     return Engine(
         name,
         searches(TranslationGraphs(artifact, provider), slots),
         Scheduler(slots, max_waiting, prefill_padded_tokens, provider.most_padding),
-        events,
+        metrics,
         probe_interval_s,
     )
 
@@ -195,5 +193,6 @@ def _pool(
     """
     padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
     scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
-    engine = Engine(name, OnePass(whole), scheduler, EngineMetrics(metrics, task), settings.probe_interval_s)
-    return Pool([engine], RequestMetrics(metrics, task), settings.max_sequences)
+    task_metrics = TaskMetrics(metrics, task)
+    engine = Engine(name, OnePass(whole), scheduler, task_metrics, settings.probe_interval_s)
+    return Pool([engine], task_metrics, settings.max_sequences)

@@ -3,7 +3,6 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -65,24 +64,8 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class EngineEvents(Protocol):
-    """What an engine tells of its work."""
-
-    def queued(self, seconds: float) -> None:
-        """A request, or the part of it that this engine has, waited for so many seconds."""
-
-    def inferred(self, phase: str, seconds: float) -> None:
-        """A forward pass took so many seconds."""
-
-    def prefilled(self, source_tokens: list[int]) -> None:
-        """Sequences of these lengths were read in one batch."""
-
-    def stepped(self, sequences: int, rows: list[int]) -> None:
-        """So many sequences got one more token, by decoder steps with these numbers of rows."""
-
-
-class EngineMetrics:
-    """The events of one engine as metrics, under the label of its task."""
+class TaskMetrics:
+    """Metrics under the label of one task: the work of its engines, and the requests that got no answer."""
 
     def __init__(self, metrics: Metrics, task: str) -> None:
         self._metrics = metrics
@@ -95,38 +78,33 @@ class EngineMetrics:
         self._batch_rows = metrics.batch_rows.labels(task)
 
     def queued(self, seconds: float) -> None:
+        """A request, or the part of it that this engine has, waited for so many seconds."""
         self._queue_seconds.observe(seconds)
 
     def inferred(self, phase: str, seconds: float) -> None:
+        """A forward pass took so many seconds."""
         self._inference_seconds[phase].observe(seconds)
 
     def prefilled(self, source_tokens: list[int]) -> None:
+        """Sequences of these lengths were read in one batch."""
         tokens = sum(source_tokens)
         self._batch_rows.observe(len(source_tokens))
         self._source_tokens.inc(tokens)
         self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
 
     def stepped(self, sequences: int, rows: list[int]) -> None:
+        """So many sequences got one more token, by decoder steps with these numbers of rows."""
         self._metrics.decode_steps.inc(len(rows))
         for n_rows in rows:
             self._batch_rows.observe(n_rows)
         self._target_tokens.inc(sequences)
 
-
-class RequestMetrics:
-    """Requests that the engines of a model did not answer, under the label of its task; each counts once, however many
-    engines have a part of it."""
-
-    def __init__(self, metrics: Metrics, task: str) -> None:
-        self._metrics = metrics
-        self._task = task
-
     def rejected(self, reason: str) -> None:
-        """It was refused before it was queued."""
+        """A request was refused before it was queued."""
         self._metrics.rejected.labels(self._task, reason).inc()
 
     def cancelled(self, reason: str) -> None:
-        """It was accepted, and given up."""
+        """A request was accepted, and given up; it counts once, however many engines had a part of it."""
         self._metrics.cancelled.labels(self._task, reason).inc()
 
 

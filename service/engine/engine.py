@@ -17,7 +17,7 @@ from service.contract import Answer
 from service.engine.computation import Computation
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, RequestError, Starting
-from service.metrics import EngineEvents
+from service.metrics import TaskMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Engine(Generic[Output]):
         name: str,
         computation: Computation[Output],
         scheduler: Scheduler[Output],
-        metrics: EngineEvents,
+        metrics: TaskMetrics,
         probe_interval_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -286,8 +286,8 @@ class Engine(Generic[Output]):
                 self._answer(request)
 
     def _evict(self, sequences: Collection[Sequence[Output]]) -> None:
-        for move in self.scheduler.evict(sequences):
-            self._computation.move(move.source, move.target)
+        for source_place, target_place in self.scheduler.evict(sequences):
+            self._computation.move(source_place, target_place)
 
     def _answer(self, request: _Accepted[Output]) -> None:
         assert request.admitted_at is not None

@@ -12,7 +12,7 @@ from service.engine.engine import Engine
 from service.engine.scheduler import Sequence
 from service.engine.worker import Worker
 from service.errors import DeadlinePassed, NotAcceptable, QueueFull, Unavailable
-from service.metrics import RequestMetrics
+from service.metrics import TaskMetrics
 
 Output = TypeVar("Output")
 
@@ -41,7 +41,7 @@ class Pool(Generic[Output]):
     def __init__(
         self,
         engines: SequenceOf[Engine[Output] | Worker[Output]],
-        metrics: RequestMetrics,
+        metrics: TaskMetrics,
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
     ) -> None:

@@ -54,14 +54,6 @@ class Sequence(Generic[Output]):
         return max(len(self.source_ids), self.n_target)
 
 
-@dataclass(frozen=True)
-class Move:
-    """What is in place `source` must be copied over place `target`."""
-
-    source: int
-    target: int
-
-
 class Scheduler(Generic[Output]):
     """Admits the next in line first, with others of its length, within the slots and a budget of padded tokens.
 
@@ -159,8 +151,9 @@ class Scheduler(Generic[Output]):
         leaving = set(sequences)
         self.waiting = [sequence for sequence in self.waiting if sequence not in leaving]
 
-    def evict(self, sequences: Collection[Sequence[Output]]) -> list[Move]:
-        """Free the places of those that run, and keep the rest compact by the moves returned, to be done in order."""
+    def evict(self, sequences: Collection[Sequence[Output]]) -> list[tuple[int, int]]:
+        """Free the places of those that run, and keep the rest compact: what is in the first place of each pair
+        returned must be copied over the second, in order."""
         leaving = set(sequences)
         moves = []
         for place in reversed(range(len(self.running))):
@@ -168,6 +161,6 @@ class Scheduler(Generic[Output]):
                 last = len(self.running) - 1
                 if place != last:
                     self.running[place] = self.running[last]
-                    moves.append(Move(source=last, target=place))
+                    moves.append((last, place))
                 self.running.pop()
         return moves

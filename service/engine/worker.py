@@ -22,7 +22,7 @@ from service.contract import Answer
 from service.engine.scheduler import Sequence
 from service.engine.worker_process import READ_BYTES, MakeEngine, Report, Unpacker, packed, work
 from service.errors import Broken, Draining, Starting, StartRefused, Unavailable
-from service.metrics import EngineEvents
+from service.metrics import TaskMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -65,10 +65,10 @@ class Worker(Generic[Output]):
     Args:
         name: of the model and the worker, for messages.
         slots: of the engine.
-        events: is told what the engine counts.
+        metrics: of what the engine counts.
     """
 
-    def __init__(self, name: str, make_engine: MakeEngine[Output], slots: int, events: EngineEvents) -> None:
+    def __init__(self, name: str, make_engine: MakeEngine[Output], slots: int, metrics: TaskMetrics) -> None:
         self.name = name
         self.slots = slots
         self.load = 0
@@ -78,7 +78,7 @@ class Worker(Generic[Output]):
         self.warm = threading.Event()
         """Set when the first forward pass has been tried; requests are refused before."""
         self._make_engine = make_engine
-        self._events = events
+        self._metrics = metrics
         self._requests: dict[int, _Sent[Output]] = {}
         self._next_number = 0
         self._draining = False
@@ -227,7 +227,7 @@ class Worker(Generic[Output]):
     def _take_report(self, report: Report) -> None:
         self._report, self._reported_at = report, time.monotonic()
         for name, arguments in report.events:
-            getattr(self._events, name)(*arguments)
+            getattr(self._metrics, name)(*arguments)
         if report.warm:
             self.warm.set()
 

@@ -12,13 +12,13 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from service.contract import Answer
 from service.engine.engine import Engine
 from service.engine.scheduler import Sequence
 from service.errors import StartRefused, Unavailable
-from service.metrics import EngineEvents
+from service.metrics import TaskMetrics
 
 Output = TypeVar("Output")
 
@@ -29,11 +29,8 @@ READ_BYTES = 1 << 18
 
 _LENGTH = struct.Struct("!Q")
 
-
-class MakeEngine(Protocol[Output]):
-    """Builds a worker's engine in the worker's process, to which it goes by pickle."""
-
-    def __call__(self, events: EngineEvents) -> Engine[Output]: ...
+MakeEngine = Callable[[TaskMetrics], Engine[Output]]
+"""Makes the engine of a worker in the worker's process, to which it goes by pickle."""
 
 
 @dataclass(frozen=True)

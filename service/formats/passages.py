@@ -68,7 +68,7 @@ class Passage:
         for piece, span in zip(self.opaque, _places(self.keep, translation), strict=True):
             characters[span.start] = piece.raw
         parts = [Part(element.span, element.parent) for element in self.elements]
-        places = project(parts, self.text, translation.text, translation.aligned_words, translation.copies)
+        places = project(parts, self.text, translation.text, translation.align_words(), translation.copies)
         return "".join([self.before, *self._tagged(characters, places), self.after])
 
     def _tagged(self, characters: list[str], places: list[Span]) -> Iterator[str]:

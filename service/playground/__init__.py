@@ -4,7 +4,6 @@ The page is served under a content security policy that lets it load and reach n
 """
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -29,38 +28,26 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class _File:
-    content: bytes
-    media_type: str
-    etag: str
-
-    @classmethod
-    def read(cls, path: Path) -> "_File":
-        content = path.read_bytes()
-        return cls(content, MEDIA_TYPES[path.suffix], f'"{hashlib.sha256(content).hexdigest()[:32]}"')
-
-    def response(self, request: Request) -> Response:
-        headers = HEADERS | {"ETag": self.etag}
-        if self.etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
-        return Response(self.content, headers=headers, media_type=self.media_type)
-
-
 def playground_routes() -> APIRouter:
     """The page and its files, read once."""
-    files = {path.name: _File.read(path) for path in sorted(FOLDER.iterdir()) if path.suffix in MEDIA_TYPES}
-    page = files.pop("index.html")
+    files = {path.name: path.read_bytes() for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
-        return page.response(request)
+        return answer("index.html", request)
 
     @router.api_route("/playground/{name}", methods=["GET", "HEAD"])
     async def file(name: str, request: Request) -> Response:
-        if name not in files:
+        if name not in files or name == "index.html":
             raise HTTPException(404)
-        return files[name].response(request)
+        return answer(name, request)
+
+    def answer(name: str, request: Request) -> Response:
+        etag = f'"{hashlib.sha256(files[name]).hexdigest()[:32]}"'
+        headers = HEADERS | {"ETag": etag}
+        if etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(files[name], headers=headers, media_type=MEDIA_TYPES[Path(name).suffix])
 
     return router

@@ -53,7 +53,7 @@ class TranslationGraphs:
 
 
 class TranslationRunner:
-    """The graphs over `slots` rows and as many sources.
+    """DecoderRows by the graphs, over `slots` rows and as many sources.
 
     Args:
         fewest_queries: of one cross-attention, one only where no source ever has more rows.
@@ -98,12 +98,6 @@ class TranslationRunner:
     def step(
         self, token_ids: Ints, positions: Ints, rows_of_sources: list[Ints], places_of_rows: Ints, k: int
     ) -> Candidates:
-        """Feed token_ids (R) at positions (R).
-
-        Args:
-            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
-            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
-        """
         R, N, W = len(token_ids), len(rows_of_sources), len(rows_of_sources[0])
         length = max(positions) + 1
         self._self_attention.fit(length, R)
@@ -130,11 +124,9 @@ class TranslationRunner:
         return step.token_ids[:R].tolist(), log_probs
 
     def copy(self, source_rows: Ints, target_rows: Ints, n_tokens: int) -> None:
-        """Copy what rows hold of their first n_tokens over other rows; none of these is also copied from."""
         self._self_attention.caches.copy(source_rows, target_rows, n_tokens)
 
     def move(self, source_place: int, target_place: int) -> None:
-        """Copy a source over another one."""
         length = int(self._source_lengths[source_place])
         self._cross_attention.caches.copy([source_place], [target_place], length)
         self._source_lengths[target_place] = length

@@ -35,12 +35,8 @@ class Restored:
     """Spans of the original text that are in this text as they were, or as its language writes them, in the order of
     the original, and where."""
     align_words: Callable[[], list[AlignedWords]]
-
-    @property
-    def aligned_words(self) -> list[AlignedWords]:
-        """The words of the original text and of this one; a placeholder is aligned to itself alone. They are made only
-        when they are asked for, since only formats such as HTML need them."""
-        return self.align_words()
+    """The words of the original text and of this one; a placeholder is aligned to itself alone. Only formats such as
+    HTML need them."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused
 from service.loading import searches
 from service.runner.arrays import Arrays
-from service.runner.embedding import EmbeddingRunner
+from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint

@@ -13,7 +13,7 @@ from service.engine.beam_search import Search
 from service.engine.computation import Computation
 from service.engine.engine import Engine
 from service.engine.scheduler import Scheduler, Sequence
-from service.metrics import EngineMetrics, Metrics
+from service.metrics import Metrics, TaskMetrics
 
 PATIENCE_S = 10
 """How long a test waits for something that must happen, before it fails."""
@@ -116,7 +116,7 @@ class Harness:
             "fake",
             self.computation,
             Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding),
-            EngineMetrics(self.metrics, "translation"),
+            TaskMetrics(self.metrics, "translation"),
             probe_interval_s,
             self.clock,
         )
@@ -158,8 +158,8 @@ def search_all(
     abandoned: set[Sequence[Search]] = set()
 
     def evict(sequences: list[Sequence[Search]]) -> None:
-        for move in scheduler.evict(sequences):
-            computation.move(move.source, move.target)
+        for source_place, target_place in scheduler.evict(sequences):
+            computation.move(source_place, target_place)
 
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))

@@ -1,4 +1,4 @@
-from service.metrics import EngineMetrics, Metrics, ModelState
+from service.metrics import Metrics, ModelState, TaskMetrics
 
 
 def test_gauges_are_summed_over_the_models_of_a_task() -> None:
@@ -19,7 +19,7 @@ def test_gauges_are_summed_over_the_models_of_a_task() -> None:
 
 def test_padding_is_counted_beside_the_tokens() -> None:
     metrics = Metrics()
-    EngineMetrics(metrics, "translation").prefilled([3, 7, 5])
+    TaskMetrics(metrics, "translation").prefilled([3, 7, 5])
     value = metrics.registry.get_sample_value
     assert value("attend_tokens_total", {"task": "translation", "side": "source"}) == 15
     assert value("attend_padding_tokens_total", {"task": "translation"}) == 6
@@ -27,7 +27,7 @@ def test_padding_is_counted_beside_the_tokens() -> None:
 
 def test_a_step_is_counted_by_its_rows_and_its_sequences() -> None:
     metrics = Metrics()
-    engine = EngineMetrics(metrics, "translation")
+    engine = TaskMetrics(metrics, "translation")
     engine.stepped(sequences=3, rows=[2, 8])
     engine.stepped(sequences=2, rows=[2])
     value = metrics.registry.get_sample_value

@@ -25,7 +25,7 @@ from service.errors import InferenceFailed
 from service.http.app import create_app
 from service.http.server import Server
 from service.loading import attention_pool
-from service.metrics import EngineMetrics, Metrics, RequestMetrics
+from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
 from service.runner.provider import Provider
 from service.settings import Settings
@@ -93,7 +93,7 @@ class Bench:
             "gated",
             BeamSearch(self.rows, BOS, EOS),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
-            EngineMetrics(self.metrics, "translation"),
+            TaskMetrics(self.metrics, "translation"),
             probe_interval_s=3600,
         )
         manifest = artifact.manifest.model_copy(
@@ -103,7 +103,7 @@ class Bench:
             }
         )
         attention = attention_pool(artifact, Provider("cpu", 1), Settings(), self.metrics)
-        pool = Pool([self.engine], RequestMetrics(self.metrics, "translation"))
+        pool = Pool([self.engine], TaskMetrics(self.metrics, "translation"))
         translator = Translator(manifest, "cpu", tokenizer, pool, attention, 1000, 1000)
         self.models = Models([translator], [])
 

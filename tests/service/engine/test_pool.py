@@ -9,7 +9,7 @@ import pytest
 from service.engine.pool import PLENTY, Pool
 from service.engine.scheduler import Sequence
 from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
-from service.metrics import Metrics, RequestMetrics
+from service.metrics import Metrics, TaskMetrics
 from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ class Bench:
         self.harnesses = [first, *others]
         self.metrics = Metrics()
         engines = [harness.engine for harness in self.harnesses]
-        self.pool: Pool[Tally] = Pool(engines, RequestMetrics(self.metrics, "fake"), max_waiting=max_waiting)
+        self.pool: Pool[Tally] = Pool(engines, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting)
 
     def run(self, *steps: int, tokens: int = 3) -> "asyncio.Task[object]":
         work = self.pool.run(sequences(*steps, tokens=tokens), self.pool.clock() + 60)
@@ -256,7 +256,7 @@ def test_a_pool_is_warm_when_all_its_engines_are() -> None:
 
 async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
     engines = [harness.engine for harness in bench.harnesses]
-    pool = Pool(engines, RequestMetrics(bench.metrics, "fake"), max_sequences=3)
+    pool = Pool(engines, TaskMetrics(bench.metrics, "fake"), max_sequences=3)
     with pytest.raises(
         NotAcceptable, match="the request has at least 4 sentences or windows of a text, the limit is 3"
     ):

@@ -21,7 +21,7 @@ from service.engine.beam_search import Search
 from service.engine.pool import Pool
 from service.engine.worker import Worker
 from service.errors import Broken, DeadlinePassed, Draining, QueueFull, StartRefused, Unavailable
-from service.metrics import Metrics, RequestMetrics
+from service.metrics import Metrics, TaskMetrics
 from tests.service.engine.workers import (
     MAX_WAITING,
     RESTART_PATIENCE_S,
@@ -116,7 +116,7 @@ async def test_the_others_go_on_where_one_process_has_died(
 ) -> None:
     other = make_worker(translator_artifact)
     await start(other)
-    pool: Pool[Search] = Pool([worker, other], RequestMetrics(Metrics(), "translation"))
+    pool: Pool[Search] = Pool([worker, other], TaskMetrics(Metrics(), "translation"))
     os.kill(process_id(worker), signal.SIGSTOP)
     waiting = worker.submit([sequence(5, 6)], soon())
     os.kill(process_id(worker), signal.SIGKILL)
@@ -135,7 +135,7 @@ async def test_a_process_that_is_stuck_does_not_hold_a_request_beyond_its_deadli
     monkeypatch.setattr(pool, "GRACE_S", 0.05)
     os.kill(process_id(worker), signal.SIGSTOP)
     with pytest.raises(DeadlinePassed, match="does not answer"):
-        await Pool([worker], RequestMetrics(Metrics(), "translation")).run([sequence(5, 6)], time.monotonic() + 0.05)
+        await Pool([worker], TaskMetrics(Metrics(), "translation")).run([sequence(5, 6)], time.monotonic() + 0.05)
     os.kill(process_id(worker), signal.SIGCONT)
     assert (await answered(worker.submit([sequence(5, 6)], soon()))).outputs[0].finished
 

@@ -15,7 +15,7 @@ from service.engine.engine import Engine
 from service.engine.scheduler import Sequence
 from service.engine.worker import Worker
 from service.loading import translation_engine
-from service.metrics import EngineEvents, EngineMetrics, Metrics
+from service.metrics import Metrics, TaskMetrics
 from service.runner.provider import Provider
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
@@ -30,7 +30,7 @@ FATAL = 13
 
 def make_worker(artifact: Artifact, metrics: Metrics | None = None) -> Worker[Search]:
     make_engine = partial(translation_engine, artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "tiny")
-    worker = Worker("tiny", make_engine, SLOTS, EngineMetrics(metrics or Metrics(), "translation"))
+    worker = Worker("tiny", make_engine, SLOTS, TaskMetrics(metrics or Metrics(), "translation"))
     worker.wait_until_loaded()
     return worker
 
@@ -45,7 +45,7 @@ def fragile_engine(
     dies_of: Literal[
         "its engine", "itself", "its warm-up", "an answer that nobody can read", "an answer that cannot be sent"
     ],
-    events: EngineEvents,
+    events: TaskMetrics,
 ) -> Engine[Search]:
     """The engine of a worker process in which something dies."""
     engine = translation_engine(artifact, Provider("cpu", 1), SLOTS, MAX_WAITING, 100, 3600.0, "fragile", events)
@@ -75,7 +75,7 @@ def fragile_engine(
 
 def make_fragile_worker(artifact: Artifact, dies_of: str) -> Worker[Search]:
     make_engine = partial(fragile_engine, artifact, dies_of)
-    worker = Worker("fragile", make_engine, SLOTS, EngineMetrics(Metrics(), "translation"))
+    worker = Worker("fragile", make_engine, SLOTS, TaskMetrics(Metrics(), "translation"))
     worker.wait_until_loaded()
     return worker
 

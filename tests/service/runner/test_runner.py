@@ -14,8 +14,7 @@ from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
 from service.runner import provider, translation
 from service.runner.arrays import Arrays
-from service.runner.attention import AttentionRunner
-from service.runner.classification import ClassificationRunner
+from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.tasks.pooling import ClassificationPass, Pooling, Reading

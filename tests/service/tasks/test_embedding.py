@@ -19,9 +19,9 @@ from service.engine.engine import Engine
 from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import StartRefused
-from service.metrics import EngineMetrics, Metrics, RequestMetrics
+from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
-from service.runner.embedding import EmbeddingRunner
+from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.tasks.embedding import Embedded, Embedder, EmbeddingPass
 from service.text.tokenization import Tokenizer
@@ -273,11 +273,11 @@ class Bench:
             "gated",
             OnePass(EmbeddingPass(self.encoder, UNK)),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
-            EngineMetrics(self.metrics, "embedding"),
+            TaskMetrics(self.metrics, "embedding"),
             probe_interval_s=3600,
         )
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        pool = Pool([self.engine], RequestMetrics(self.metrics, "embedding"))
+        pool = Pool([self.engine], TaskMetrics(self.metrics, "embedding"))
         embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, self.encoder.width, 1000)
         self.models = Models([], [], [embedder])
 

@@ -108,7 +108,7 @@ def test_a_placeholder_is_aligned_to_itself_alone() -> None:
     protected, translation = protect("See {name} here"), "Tom ici"
     [restored] = restore(
         protected, translation, [aligned("See Tom here", translation, [[0.9, 0.1, 0], [0, 0, 1]])]
-    ).aligned_words
+    ).align_words()
     assert [word.pair for word in restored.source] == [(0, 3), (4, 10), (11, 15)]
     assert [word.pair for word in restored.target] == [(0, 6), (7, 10)]
     assert restored.mass.tolist() == [[0, 1, 0], [0, 0, 1]]
@@ -163,7 +163,7 @@ def test_copies_are_copies_and_words_are_inside_the_texts(work: tuple[Protected,
     assert all(source.of(protected.original) == target.of(restored.text) for source, target in restored.copies)
     places = sorted(target.pair for _, target in restored.copies)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
-    for sentence in restored.aligned_words:
+    for sentence in restored.align_words():
         assert sentence.mass.shape == (len(sentence.target), len(sentence.source))
         assert all(0 <= word.start < word.end <= len(restored.text) for word in sentence.target)
         assert all(0 <= word.start < word.end <= len(protected.original) for word in sentence.source)

@@ -1,0 +1,87 @@
+"""Graphs that read a source in one pass: of a classifier, of an encoder, and of what was attended to."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Artifact
+from service.contract import AttentionKinds, Matrices
+from service.errors import StartRefused
+from service.runner.arrays import padded
+from service.runner.provider import Provider
+
+STATES = "last_hidden_state"
+
+GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
+"""The graph with an encoder, and what it calls the lengths."""
+
+
+class ClassificationRunner:
+    """The classifier graph of one artifact."""
+
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        self._pad = artifact.manifest.special_tokens.pad
+        self._session = provider.session(artifact.path("classifier.onnx"))
+
+    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The logits of each token of each source, (S, C), without padding."""
+        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
+        (token_logits,) = self._session.run(["token_logits"], {"input_ids": input_ids, "lengths": lengths})
+        return [row[: len(source)] for row, source in zip(token_logits, sources, strict=True)]
+
+
+class EmbeddingRunner:
+    """The encoder of one artifact; `width` is that of a vector.
+
+    Raises:
+        StartRefused: the graph does not give what it makes of each token.
+    """
+
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        graph, self._lengths = GRAPHS[artifact.manifest.task]
+        self._pad = artifact.manifest.special_tokens.pad
+        self._session = provider.session(artifact.path(graph))
+        shapes = {value.name: value.shape for value in self._session.get_outputs()}
+        if STATES not in shapes:
+            raise StartRefused(f"{artifact.path(graph)}: has no {STATES}, which embeddings are made of")
+        self.width = shapes[STATES][-1]
+
+    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
+        """The last hidden states of each source, (S, E), without padding."""
+        input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
+        (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths})
+        return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
+
+
+class AttentionRunner:
+    """The attention graph of one artifact: a translator's, or a classifier's, which has no targets."""
+
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        self._pad = artifact.manifest.special_tokens.pad
+        self._of_classifier = artifact.manifest.task == "classification"
+        self._session = provider.session(artifact.path("attention.onnx"))
+
+    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
+        """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.
+
+        Args:
+            targets: what the decoder reads, as long as what it writes; as many as sources, and empty for a classifier.
+        """
+        input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
+        feeds = {"input_ids": input_ids}
+        if self._of_classifier:
+            feeds["lengths"] = source_lengths
+        else:
+            feeds["source_lengths"] = source_lengths
+            feeds["target_ids"], _ = padded(targets, self._pad)
+        names = sorted(kinds)
+        found = dict(zip(names, self._session.run(names, feeds), strict=True))
+        sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        return [
+            {kind: _without_padding(found[kind][row], kind, *size) for kind in names} for row, size in enumerate(sizes)
+        ]
+
+
+def _without_padding(matrices: NDArray[np.float32], kind: str, n_source: int, n_target: int) -> NDArray[np.float32]:
+    rows = n_source if kind == "encoder" else n_target
+    columns = n_target if kind == "decoder" else n_source
+    return matrices[:, :, :rows, :columns]
