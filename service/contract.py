@@ -1,5 +1,6 @@
 """What the engine and the tasks ask of the runner, and the answers that the engine gives."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -16,6 +17,13 @@ AttentionKind = Literal["cross", "encoder", "decoder"]
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
 """By kind: (layers, heads, rows, columns)."""
+
+Attend = Callable[[list[list[int]], list[list[int]], AttentionKinds], list[Matrices]]
+"""What each source and target attended to, without padding."""
+Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
+"""The logits of each token of each source, (S, C), without padding."""
+Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
+"""What the encoder makes of each source, (S, E), without padding."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +57,3 @@ class DecoderRows(Protocol):
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source over another one."""
-
-
-class Attending(Protocol):
-    def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
-        """What each source and target attended to, without padding."""
-
-
-class Classifying(Protocol):
-    def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The logits of each token of each source, (S, C), without padding."""
-
-
-class Embedding(Protocol):
-    def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """What the encoder makes of each source, (S, E), without padding."""

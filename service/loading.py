@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from service.artifact import Artifact, Manifest, read_artifacts
 from service.engine.beam_search import BeamSearch, Search
-from service.engine.computation import OnePass, Pass
+from service.engine.computation import OnePass
 from service.engine.engine import Engine
 from service.engine.greedy_search import GreedySearch
 from service.engine.pool import Pool
-from service.engine.scheduler import Scheduler
+from service.engine.scheduler import Scheduler, Sequence
 from service.engine.searches import Searches
 from service.engine.worker import Worker
 from service.errors import ProviderUnavailable
@@ -21,10 +21,10 @@ from service.runner.one_pass import AttentionRunner, ClassificationRunner, Embed
 from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.settings import Settings
-from service.tasks.attention import AttentionPass, Seen
+from service.tasks.attention import Seen, attention_probe, read_attention
 from service.tasks.classification import Classifier
-from service.tasks.embedding import Embedder, EmbeddingPass
-from service.tasks.pooling import ClassificationPass
+from service.tasks.embedding import Embedded, Embedder, read_states
+from service.tasks.pooling import Reading, read_logits
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
 
@@ -148,7 +148,8 @@ def _classifier(
 ) -> Classifier:
     manifest = artifact.manifest
     assert manifest.pooling is not None, "a classifier's manifest has one"
-    whole = ClassificationPass(ClassificationRunner(artifact, provider), manifest.pooling, manifest.special_tokens.unk)
+    read = partial(read_logits, ClassificationRunner(artifact, provider).classify, manifest.pooling)
+    whole = OnePass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()))
     return Classifier(
         manifest,
         provider.name,
@@ -165,7 +166,10 @@ def _embedder(
 ) -> Embedder:
     manifest = artifact.manifest
     runner = EmbeddingRunner(artifact, provider)
-    whole = EmbeddingPass(runner, manifest.special_tokens.unk)
+    whole = OnePass(
+        partial(read_states, runner.embed),
+        lambda: Sequence([manifest.special_tokens.unk], Embedded(wants_tokens=False)),
+    )
     padded_tokens = 512 if provider.name == "cpu" else 8192
     return Embedder(
         manifest,
@@ -179,12 +183,13 @@ def _embedder(
 
 def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Pool[Seen]:
     """One engine with one thread, for those who ask for attention or alignment, and for what is put back by it."""
-    whole = AttentionPass(AttentionRunner(artifact, replace(provider, threads=1)), artifact.manifest)
+    attend = AttentionRunner(artifact, replace(provider, threads=1)).attend
+    whole = OnePass(partial(read_attention, attend), partial(attention_probe, artifact.manifest))
     return _pool(f"{artifact.manifest.name} attention", whole, 512, "attention", settings, metrics)
 
 
 def _pool(
-    name: str, whole: Pass[Output], prefill_padded_tokens: int, task: str, settings: Settings, metrics: Metrics
+    name: str, whole: OnePass[Output], prefill_padded_tokens: int, task: str, settings: Settings, metrics: Metrics
 ) -> Pool[Output]:
     """One engine, in this process, for what is one pass.
 
@@ -194,5 +199,5 @@ def _pool(
     padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
     scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
     task_metrics = TaskMetrics(metrics, task)
-    engine = Engine(name, OnePass(whole), scheduler, task_metrics, settings.probe_interval_s)
+    engine = Engine(name, whole, scheduler, task_metrics, settings.probe_interval_s)
     return Pool([engine], task_metrics, settings.max_sequences)

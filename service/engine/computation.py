@@ -1,5 +1,6 @@
 """What an engine runs: the contract between the worker thread's loop and a task."""
 
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from service.engine.scheduler import Sequence
@@ -26,27 +27,26 @@ class Computation(Protocol[Output]):
         """Copy what is in a place over another one."""
 
 
-class Pass(Protocol[Output]):
-    """A forward pass that does all that there is to do for a sequence."""
-
-    def warm_up(self) -> None:
-        """One real forward pass."""
-
-    def read(self, sequences: list[Sequence[Output]], /) -> None:
-        """Fill in the outputs of all."""
+Read = Callable[[list[Sequence[Output]]], None]
+"""One forward pass that does all that there is to do for sequences, and fills in their outputs."""
 
 
 class OnePass(Generic[Output]):
-    """Runs such a pass: a sequence is finished as soon as it is read."""
+    """The computation of such a pass: a sequence is finished as soon as it is read.
 
-    def __init__(self, whole: Pass[Output]) -> None:
-        self._whole = whole
+    Args:
+        new_probe: makes a sequence that proves the pass.
+    """
+
+    def __init__(self, read: Read[Output], new_probe: Callable[[], Sequence[Output]]) -> None:
+        self._read = read
+        self._new_probe = new_probe
 
     def warm_up(self) -> None:
-        self._whole.warm_up()
+        self._read([self._new_probe()])
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Output]]) -> None:
-        self._whole.read(sequences)
+        self._read(sequences)
         for sequence in sequences:
             sequence.finished = True
 

@@ -11,8 +11,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooSlow, ClientGone, InferenceFailed, TooLarge
-from service.http.problems import internal_error, unanswered
+from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge
+from service.http.problems import refusal
 from service.metrics import Metrics
 from service.schemas.timing import Timing
 
@@ -62,14 +62,16 @@ class Bookkeeping:
         except asyncio.CancelledError:  # the server has drained and waits no longer
             if status is not None:
                 raise
-            await unanswered(request)(scope, receive, send_with_headers)
+            error: RequestError = Draining("the service stopped before this request was answered", retry_after_s=5)
+            await refusal(request, error)(scope, receive, send_with_headers)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a panic of a library in Rust is no Exception
             logger.exception("request %s failed", request.state.request_id)
             if status is not None:
                 raise  # the response has begun: all that is left is to break it off
-            await internal_error(request)(scope, receive, send_with_headers)
+            error = InferenceFailed(f"an unexpected error; the log has it under request id {request.state.request_id}")
+            await refusal(request, error)(scope, receive, send_with_headers)
         finally:
             self._count(method, request, status or InferenceFailed.status, perf_counter() - began)
 

@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from service.errors import Draining, InferenceFailed, RequestError
+from service.errors import RequestError
 
 
 class FieldProblem(BaseModel):
@@ -55,7 +55,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestError)
     async def of_request(request: Request, error: RequestError) -> Response:
-        return problem(request, error.status, error.title, str(error), headers=error.headers)
+        return refusal(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def of_validation(request: Request, error: RequestValidationError) -> Response:
@@ -86,15 +86,8 @@ def problem(
     return Response(json.dumps(body), status, headers, MEDIA_TYPE)
 
 
-def internal_error(request: Request) -> Response:
-    """For an error that nobody expected; it tells nothing but where to look."""
-    detail = f"an unexpected error; the log has it under request id {request.state.request_id}"
-    return problem(request, InferenceFailed.status, InferenceFailed.title, detail)
-
-
-def unanswered(request: Request) -> Response:
-    """For a request that is in no engine when the server has drained."""
-    error = Draining("the service stopped before this request was answered", retry_after_s=5)
+def refusal(request: Request, error: RequestError) -> Response:
+    """The response to a request that fails with this error."""
     return problem(request, error.status, error.title, str(error), headers=error.headers)
 
 

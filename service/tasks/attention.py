@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import AlignmentChoice, Manifest
-from service.contract import Attending, AttentionKind, AttentionKinds, Matrices
+from service.contract import Attend, AttentionKind, AttentionKinds, Matrices
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.schemas.answers import AttentionMatrix, encoded
@@ -54,24 +54,21 @@ class Seen:
             self.weights = aligning(found["cross"], self.alignment)
 
 
-class AttentionPass:
+def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
     """What an attention engine runs."""
+    sources = [sequence.source_ids for sequence in sequences]
+    targets = [sequence.output.read_ids for sequence in sequences]
+    kinds: AttentionKinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
+    for sequence, found in zip(sequences, attend(sources, targets, kinds), strict=True):
+        sequence.output.keep(found)
 
-    def __init__(self, runner: Attending, manifest: Manifest) -> None:
-        self._runner = runner
-        tokens = manifest.special_tokens
-        self._probe = ([[tokens.unk]], [[]]) if manifest.task == "classification" else ([[tokens.eos]], [[tokens.bos]])
 
-    def warm_up(self) -> None:
-        kinds: AttentionKinds = frozenset({"encoder"})
-        self._runner.attend(*self._probe, kinds)
-
-    def read(self, sequences: list[Sequence[Seen]]) -> None:
-        sources = [sequence.source_ids for sequence in sequences]
-        targets = [sequence.output.read_ids for sequence in sequences]
-        kinds: AttentionKinds = frozenset().union(*(sequence.output.kinds for sequence in sequences))
-        for sequence, found in zip(sequences, self._runner.attend(sources, targets, kinds), strict=True):
-            sequence.output.keep(found)
+def attention_probe(manifest: Manifest) -> Sequence[Seen]:
+    """The shortest sequence of a model."""
+    tokens, selection = manifest.special_tokens, Selection(("encoder",), {"encoder": [0]}, "mean", "json")
+    if manifest.task == "classification":
+        return Sequence([tokens.unk], Seen([], selection))
+    return Sequence([tokens.eos], Seen([tokens.bos], selection))
 
 
 @dataclass(frozen=True)

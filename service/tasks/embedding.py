@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.artifact import Manifest
-from service.contract import Embedding
+from service.contract import Embed
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
@@ -38,22 +38,13 @@ class Embedded:
     vectors: Vectors = field(default_factory=lambda: np.zeros(0))
 
 
-class EmbeddingPass:
+def read_states(embed: Embed, sequences: list[Sequence[Embedded]]) -> None:
     """What an embedding engine runs."""
-
-    def __init__(self, runner: Embedding, unk: int) -> None:
-        self._runner = runner
-        self._unk = unk
-
-    def warm_up(self) -> None:
-        self._runner.embed([[self._unk]])
-
-    def read(self, sequences: list[Sequence[Embedded]]) -> None:
-        found = self._runner.embed([sequence.source_ids for sequence in sequences])
-        for sequence, states in zip(sequences, found, strict=True):
-            refuse_not_finite(states)
-            vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
-            sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
+    found = embed([sequence.source_ids for sequence in sequences])
+    for sequence, states in zip(sequences, found, strict=True):
+        refuse_not_finite(states)
+        vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
+        sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import Classifying
+from service.contract import Classify
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max"]
@@ -35,25 +35,15 @@ def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
         raise FloatingPointError("the model's output is not finite")
 
 
-class ClassificationPass:
+def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[Reading]]) -> None:
     """What a classification engine runs."""
-
-    def __init__(self, classifier: Classifying, pooling: Pooling, unk: int) -> None:
-        self._classifier = classifier
-        self._pooling = pooling
-        self._unk = unk
-
-    def warm_up(self) -> None:
-        self._classifier.classify([[self._unk]])
-
-    def read(self, sequences: list[Sequence[Reading]]) -> None:
-        found = self._classifier.classify([sequence.source_ids for sequence in sequences])
-        for sequence, token_logits in zip(sequences, found, strict=True):
-            refuse_not_finite(token_logits)
-            exact = token_logits.astype(np.float64)
-            sequence.output.logits = exact.mean(axis=0) if self._pooling == "mean" else exact.max(axis=0)
-            if sequence.output.wants_tokens:
-                sequence.output.token_logits = token_logits.copy()
+    found = classify([sequence.source_ids for sequence in sequences])
+    for sequence, token_logits in zip(sequences, found, strict=True):
+        refuse_not_finite(token_logits)
+        exact = token_logits.astype(np.float64)
+        sequence.output.logits = exact.mean(axis=0) if pooling == "mean" else exact.max(axis=0)
+        if sequence.output.wants_tokens:
+            sequence.output.token_logits = token_logits.copy()
 
 
 def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:

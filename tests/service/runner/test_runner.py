@@ -17,7 +17,7 @@ from service.runner.arrays import Arrays
 from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.tasks.pooling import ClassificationPass, Pooling, Reading
+from service.tasks.pooling import Pooling, Reading, read_logits
 from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyClassifier, TinyTranslator, V
 
@@ -261,7 +261,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
     for source, found in zip(sources, runner.classify(sources), strict=True):
         np.testing.assert_array_equal(found, classifier.weights["token_logits_table"][source])
     sequences = [Sequence(source, Reading()) for source in sources]
-    ClassificationPass(runner, pooling, unk=1).read(sequences)
+    read_logits(runner.classify, pooling, sequences)
     for sequence in sequences:
         np.testing.assert_allclose(sequence.output.logits, classifier.logits(sequence.source_ids), rtol=1e-5)
 
@@ -270,13 +270,12 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
 def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     runner = ClassificationRunner(read_artifact(classifier.save(tmp_path / "classifier")), CPU)
-    whole = ClassificationPass(runner, pooling, unk=1)
     rng = np.random.default_rng(3)
     together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
-    whole.read(together)
+    read_logits(runner.classify, pooling, together)
     for sequence in together:
         alone = Sequence(sequence.source_ids, Reading())
-        whole.read([alone])
+        read_logits(runner.classify, pooling, [alone])
         np.testing.assert_array_equal(alone.output.logits, sequence.output.logits)
 
 

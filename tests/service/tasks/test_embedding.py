@@ -4,6 +4,7 @@ import asyncio
 import base64
 import shutil
 import threading
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.tasks.embedding import Embedded, Embedder, EmbeddingPass
+from service.tasks.embedding import Embedded, Embedder, read_states
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.fakes import PATIENCE_S
@@ -271,7 +272,7 @@ class Bench:
         self.metrics = Metrics()
         self.engine = Engine[Embedded](
             "gated",
-            OnePass(EmbeddingPass(self.encoder, UNK)),
+            OnePass(partial(read_states, self.encoder.embed), lambda: Sequence([UNK], Embedded(False))),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
             TaskMetrics(self.metrics, "embedding"),
             probe_interval_s=3600,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import ClassificationPass, Reading, contributions, pooled, probabilities, windows
+from service.tasks.pooling import Reading, contributions, pooled, probabilities, read_logits, windows
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))
@@ -69,4 +69,4 @@ def test_what_is_no_number_is_no_probability(wrong: float) -> None:
             return [np.full((len(source), 2), wrong, np.float32) for source in sources]
 
     with pytest.raises(FloatingPointError, match="not finite"):
-        ClassificationPass(Broken(), "mean", unk=1).read([Sequence([4, 5], Reading())])
+        read_logits(Broken().classify, "mean", [Sequence([4, 5], Reading())])
