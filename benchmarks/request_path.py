@@ -24,7 +24,7 @@ REQUESTS = {
     "a text with a placeholder": {"text": "Hello {name}, how are you?"},
     "HTML": {"text": "<p>A <b>dog</b> runs on the beach.</p>", "format": "html"},
 }
-TIMES = 5
+TIMES = 9
 PAUSE_S = 0.3
 READY_S = 180
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
