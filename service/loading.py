@@ -182,7 +182,7 @@ def _embedder(
 
 
 def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, metrics: Metrics) -> Pool[Seen]:
-    """One engine with one thread, for those who ask for attention or alignment, and for what is put back by it."""
+    """One engine with one thread, for requests that ask for attention or alignment or have tags or placeholders."""
     attend = AttentionRunner(artifact, replace(provider, threads=1)).attend
     whole = OnePass(partial(read_attention, attend), partial(attention_probe, artifact.manifest))
     return _pool(f"{artifact.manifest.name} attention", whole, 512, "attention", settings, metrics)
@@ -191,10 +191,10 @@ def attention_pool(artifact: Artifact, provider: Provider, settings: Settings, m
 def _pool(
     name: str, whole: OnePass[Output], prefill_padded_tokens: int, task: str, settings: Settings, metrics: Metrics
 ) -> Pool[Output]:
-    """One engine, in this process, for what is one pass.
+    """One engine in this process, for sequences that one pass finishes.
 
     Args:
-        prefill_padded_tokens: where the settings have no other.
+        prefill_padded_tokens: if the settings have none.
     """
     padded_tokens = settings.prefill_padded_tokens or prefill_padded_tokens
     scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)

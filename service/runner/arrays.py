@@ -12,7 +12,7 @@ FEWEST_TOKENS = 2
 """Of one pass. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other bits."""
 
 ALIGNMENT = 256
-"""Bytes; what a GPU reads at once begins at a multiple of fewer."""
+"""Bytes: a GPU reads blocks that begin at multiples of fewer."""
 
 Field = tuple[DTypeLike, tuple[int, ...]]
 """Type and shape of one array."""

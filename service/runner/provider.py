@@ -160,13 +160,13 @@ def _why_unusable(cuda: Provider) -> str | None:
 @functools.cache
 def _load_cuda() -> None:
     """CUDA libraries that are installed as Python packages, which each process must load for itself."""
-    with contextlib.redirect_stdout(io.StringIO()):  # nothing of those that are not there: the system may have them
+    with contextlib.redirect_stdout(io.StringIO()):  # no report of missing ones: the system may have them
         onnxruntime.preload_dlls()
 
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """Without ONNX Runtime's reports of what is not there: that is what is being found out."""
+    """Without ONNX Runtime's reports of missing libraries: whether they are missing is the question."""
     onnxruntime.set_default_logger_severity(FATAL_ONLY)
     yield
     onnxruntime.set_default_logger_severity(ERRORS_ONLY)

@@ -21,14 +21,15 @@ from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.provider import Provider
 
 FEWEST_QUERIES = 2
-"""Of one cross-attention in beam search. ONNX Runtime multiplies a single row by another kernel than several, whose
-sums end in other bits; how many rows there are depends on who shares the step, and an answer must not."""
+"""Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
+several rows, and its sums end in other bits. How many rows there are depends on what shares the step, and an answer
+must not depend on that."""
 
 MOST_STEPS = 1024
-"""Bindings that are kept, each of some kilobytes."""
+"""Most bindings that are kept, each of some kilobytes."""
 
 MOST_CAPTURED = 1024
-"""Steps that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+"""Most steps that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
 NOT_CAPTURED = -1
 
 
@@ -43,7 +44,7 @@ class TranslationGraphs:
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:
-        """How to run a step that was not run before, so that its next runs are launched as a whole; None where none is
+        """Options of the first run of a step: its next runs are then launched as a whole. None where steps are not
         captured."""
         if not self.provider.captures:
             return None
@@ -75,7 +76,7 @@ class TranslationRunner:
         self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, provider.source_lengths)
         self._source_lengths = np.ones(slots, np.int64)
         self._n_fitted = 0
-        """How many sources the cross-attention fits as they are: encode and move change them, and with them that."""
+        """For how many sources the caches of cross-attention fit; 0 when encode or move has changed a source."""
         self._steps: dict[tuple[int, int, int, int], Step] = {}
 
     def encode(self, first_place: int, sources: list[list[int]]) -> None:
