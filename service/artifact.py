@@ -24,11 +24,11 @@ Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Dimensions(_Part):
+class Dimensions(_Section):
     d_model: Count
     n_heads: Count
     head_dim: Count
@@ -38,30 +38,30 @@ class Dimensions(_Part):
     vocab_size: Count
 
 
-class SpecialTokens(_Part):
+class SpecialTokens(_Section):
     pad: TokenId
     unk: TokenId
     bos: TokenId
     eos: TokenId
 
 
-class Direction(_Part):
+class Direction(_Section):
     source: str
     target: str
 
 
-class Limits(_Part):
+class Limits(_Section):
     max_source_tokens: Count
     max_target_tokens: int = Field(ge=0)
 
 
-class Decoding(_Part):
+class Decoding(_Section):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float = Field(ge=0, allow_inf_nan=False)
     beam_threshold: float = Field(ge=0, allow_inf_nan=False)
 
 
-class AlignmentChoice(_Part):
+class AlignmentChoice(_Section):
     """Which cross-attention tells best what a target token translates."""
 
     layer: int = Field(ge=0)
@@ -70,12 +70,12 @@ class AlignmentChoice(_Part):
     """Look at the row in which the token is read again, and not at the one in which it is produced."""
 
 
-class FileSum(_Part):
+class FileSum(_Section):
     sha256: str
     bytes: int
 
 
-class Manifest(_Part):
+class Manifest(_Section):
     """manifest.json."""
 
     format_version: Literal[7]

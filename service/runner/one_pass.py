@@ -11,7 +11,7 @@ from service.runner.provider import Provider
 
 STATES = "last_hidden_state"
 
-GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
+ENCODER_GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
 """The graph with an encoder, and what it calls the lengths."""
 
 
@@ -37,7 +37,7 @@ class EmbeddingRunner:
     """
 
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
-        graph, self._lengths = GRAPHS[artifact.manifest.task]
+        graph, self._lengths = ENCODER_GRAPHS[artifact.manifest.task]
         self._pad = artifact.manifest.special_tokens.pad
         self._session = provider.session(artifact.path(graph))
         shapes = {value.name: value.shape for value in self._session.get_outputs()}

@@ -15,7 +15,7 @@ from service.text.respelling import respellings
 from service.text.scripts import JAPANESE, LETTER
 from service.text.sentences import MARK
 from service.text.spans import Edits, Span, edited, overlapping
-from service.text.stand_ins import STAND_INS, Kind, named_in_other_letters, written
+from service.text.stand_ins import STAND_INS, StandInKind, named_in_other_letters, written
 
 _KANJI_OR_KATAKANA = r"\u3005\u30a1-\u30ff\u3400-\u9fff"
 """Behind what is in them, a sentence goes on in hiragana."""
@@ -190,13 +190,16 @@ def _symbol_in(text: str, span: Span) -> Span:
     return Span(span.start + len(whole) - len(whole.lstrip(" ")), span.end - len(whole) + len(whole.rstrip(" ")))
 
 
-def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, Kind]]:
+def found(text: str, keep: Iterable[Span] = (), numbers: Iterable[Span] = ()) -> list[tuple[Span, StandInKind]]:
     """The placeholders of a text, in order. What touches them is part of them: a letter, or "+" and another."""
     text = half_width(text)
     matches = _PLACEHOLDER.finditer(text) if _SUSPECT.search(text) else ()
     spans = [(Span(*match.span()), _kind(match.group())) for match in matches if not _is_mark(text, *match.span())]
-    kept: list[tuple[Span, Kind]] = [*((span, "place") for span in keep), *((span, "number") for span in numbers)]
-    merged: list[tuple[Span, Kind]] = []
+    kept: list[tuple[Span, StandInKind]] = [
+        *((span, "place") for span in keep),
+        *((span, "number") for span in numbers),
+    ]
+    merged: list[tuple[Span, StandInKind]] = []
     for span, kind in sorted(spans + kept, key=lambda item: (item[0].start, -item[0].end)):
         start, end = span.pair
         floor = merged[-1][0].end if merged else 0
@@ -224,13 +227,13 @@ def is_letter(character: str) -> bool:
     return _LETTER_BEFORE.match(character) is not None
 
 
-def _kind(placeholder: str) -> Kind:
+def _kind(placeholder: str) -> StandInKind:
     if _YEAR.fullmatch(placeholder):
         return "year"
     return "number" if _NUMBER.match(placeholder) else "person" if _PERSON.match(placeholder) else "place"
 
 
-def _stand_ins(text: str) -> dict[Kind, Iterator[str]]:
+def _stand_ins(text: str) -> dict[StandInKind, Iterator[str]]:
     """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
     lowered = half_width(text).casefold()
     words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}

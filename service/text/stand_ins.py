@@ -10,9 +10,9 @@ from typing import Literal
 from service.text.japanese_numbers import KANJI_DIGITS, in_kanji
 from service.text.scripts import LETTER
 
-Kind = Literal["person", "place", "number", "year"]
+StandInKind = Literal["person", "place", "number", "year"]
 
-STAND_INS: dict[Kind, tuple[str, ...]] = {
+STAND_INS: dict[StandInKind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "Daniel", "Martin", "Victor", "Nina", "Sophie", "David", "Laura", "Simon", "Julia"),
     "place": ("Toronto", "Madrid", "Tokyo", "Google", "Boston", "Berlin", "Dallas", "Kyoto", "Chicago", "Lima"),
     "year": ("1985", "1978", "1963", "2013", "1974", "1957", "1948", "2017", "1952", "1936"),

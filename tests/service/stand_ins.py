@@ -1,9 +1,9 @@
 """Stand-ins that tests know, whichever models copy best."""
 
 from service.text.placeholders import found
-from service.text.stand_ins import Kind
+from service.text.stand_ins import StandInKind
 
-KNOWN: dict[Kind, tuple[str, ...]] = {
+KNOWN: dict[StandInKind, tuple[str, ...]] = {
     "person": ("Tom", "Paul", "David", "Alice", "Emma"),
     "place": ("Boston", "Chicago", "Berlin"),
     "number": ("37", "48", "53"),
