@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 TRAIN = $(BIN)/python -m model train $(if $(DATA),--data $(DATA))
-MODELS := $(notdir $(wildcard checkpoints/*))
+MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
@@ -31,14 +31,14 @@ format: $(VENV)/dev.installed ## Format the code.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-export: $(VENV)/dev.installed ## Export the shipped checkpoints to their int8 artifacts.
-	set -e; for model in $(MODELS); do $(BIN)/python -m export checkpoints/$$model artifacts/$$model; done
+export: $(VENV)/dev.installed ## Make the graphs of the shipped artifacts anew, over the weights that they have.
+	set -e; for model in $(MODELS); do $(BIN)/python -m export artifacts/$$model artifacts/$$model; done
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
-	set -e; for model in translate-en-fr translate-fr-en sentiment-imdb; do $(TRAIN) checkpoints/$$model; done
+	set -e; for model in translate-en-fr translate-fr-en sentiment-imdb; do $(TRAIN) artifacts/$$model; done
 	set -e; for target in de ru ja; do \
-	  $(TRAIN) checkpoints/translate-en-$$target --start runs/translate-en-fr/checkpoint --new-vocabulary; \
-	  $(TRAIN) checkpoints/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \
+	  $(TRAIN) artifacts/translate-en-$$target --start runs/translate-en-fr/checkpoint --new-vocabulary; \
+	  $(TRAIN) artifacts/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \
 	done
 
 bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).

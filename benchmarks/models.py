@@ -20,14 +20,14 @@ SHIPPED, RANDOM = "translate-en-fr", "random-6-6"
 
 @dataclass(frozen=True)
 class BenchmarkModel:
-    """A checkpoint, and the same weights for each engine, made when first asked for."""
+    """The same weights for each engine, made when first asked for."""
 
     name: str
 
     def checkpoint(self) -> Path:
-        """What PyTorch loads."""
+        """What PyTorch loads: a checkpoint, or an artifact, which is one too."""
         if self.name == SHIPPED:
-            return ROOT / "checkpoints" / SHIPPED
+            return ROOT / "artifacts" / SHIPPED
         files = (
             "benchmarks/random_model.py",
             "model/networks/attention.py",
@@ -72,4 +72,4 @@ class BenchmarkModel:
 
 def weights(checkpoint: Path) -> list[Path]:
     """The files of a checkpoint that make its translations."""
-    return [checkpoint / name for name in ("config.yaml", "model.safetensors", "tokenizer.json")]
+    return [checkpoint / name for name in ("config.yaml", "weights.safetensors", "tokenizer.json")]

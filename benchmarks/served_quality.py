@@ -1,4 +1,4 @@
-"""What users get: every model of a running service on the test sets of its checkpoint and on its failure cases, asked
+"""What users get: every model of a running service on the test sets of its recipe and on its failure cases, asked
 without options.
 """
 
@@ -32,7 +32,7 @@ def measure(client: httpx.Client, data: Path | None, tests: Sequence[str], limit
     """
     table = Table("model", "test set", "texts", "metric", "as served")
     for model in _content(client.get("/models"))["models"]:
-        experiment = load_experiment(ROOT / "checkpoints" / model["name"])
+        experiment = load_experiment(ROOT / "artifacts" / model["name"])
         for source in experiment.data.test:
             if _is_wanted(source.file, tests):
                 rows = load_rows(source, data)[:limit]

@@ -12,7 +12,7 @@ from service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-MODELS = ROOT / "checkpoints"
+MODELS = ROOT / "artifacts"
 """Each model has its evaluation.json and its card here."""
 
 LANGUAGES = {"de": "German", "en": "English", "fr": "French", "ja": "Japanese", "ru": "Russian"}

@@ -2,14 +2,14 @@
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from pathlib import Path, PureWindowsPath
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.errors import ArtifactRefused
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 
 MAX_BEAM_SIZE = 8
 
@@ -17,8 +17,10 @@ GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
     "classification": ("classifier.onnx", "attention.onnx"),
 }
-WEIGHTS = "weights.bin"
-"""Of all graphs, which refer to it."""
+"""What a task needs for each provider, in a folder of the provider's name."""
+WEIGHTS, TOKENIZER = "weights.safetensors", "tokenizer.json"
+
+Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
 Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
@@ -78,7 +80,7 @@ class FileSum(_Section):
 class Manifest(_Section):
     """manifest.json."""
 
-    format_version: Literal[7]
+    format_version: Literal[8]
     name: str = Field(min_length=1)
     task: Literal["translation", "classification"]
     precision: Literal["fp32", "int8", "fp16"]
@@ -94,7 +96,14 @@ class Manifest(_Section):
     bias: tuple[float, ...] | None
     """What of every token's logits is the output layer's own bias."""
     evaluation: dict[str, dict[str, float]]
+    graphs: dict[str, dict[Dtype, tuple[str, ...]]]
+    """Of each graph the tensors that it takes from the weights, by the type that it declares for them."""
     files: dict[str, FileSum]
+    """Everything that is served; what else lies in the directory is neither read nor refused."""
+
+    def has_graphs_for(self, provider: str) -> bool:
+        """All or none of them, as validation has it."""
+        return any(graph.startswith(f"{provider}/") for graph in self.graphs)
 
     @model_validator(mode="after")
     def _fits_its_task(self) -> "Manifest":
@@ -113,9 +122,19 @@ class Manifest(_Section):
                 "bias": self.bias is not None and len(self.bias) == len(self.labels),
             }
         missing = [name for name, given in wanted.items() if not given]
-        missing += [file for file in ("tokenizer.json", WEIGHTS, *GRAPHS[self.task]) if file not in self.files]
+        providers = ("cpu", "cuda") if self.has_graphs_for("cuda") else ("cpu",)
+        graphs = [f"{provider}/{graph}" for provider in providers for graph in GRAPHS[self.task]]
+        missing += [f"graphs.{graph}" for graph in graphs if graph not in self.graphs]
+        missing += [f"files.{file}" for file in (TOKENIZER, WEIGHTS, *graphs) if file not in self.files]
         if missing:
             raise ValueError(f"{self.task} needs {', '.join(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _stays_in_its_directory(self) -> "Manifest":
+        for file in self.files:
+            if PureWindowsPath(file).anchor or ".." in PureWindowsPath(file).parts:
+                raise ValueError(f"files.{file} is not in the artifact's directory")
         return self
 
     @model_validator(mode="after")
@@ -167,16 +186,12 @@ def read_artifacts(root: Path) -> list[Artifact]:
 
 
 def read_artifact(directory: Path) -> Artifact:
-    """One artifact directory, every file of it checked against the manifest.
+    """One artifact directory, every file that its manifest names checked.
 
     Raises:
         ArtifactRefused: it is corrupted, incomplete, or of another format.
     """
     manifest = _read_manifest(directory / "manifest.json")
-    found = {path.name for path in directory.iterdir()} - {"manifest.json"}
-    for name in sorted(found ^ manifest.files.keys()):
-        problem = "is not in the manifest" if name in found else "is missing"
-        raise ArtifactRefused(f"{directory / name}: {problem}")
     for name, expected in manifest.files.items():
         _verify(directory / name, expected)
     return Artifact(directory, manifest)
@@ -192,12 +207,12 @@ def _read_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
-        raise ArtifactRefused(f"{path}: {_first(error.errors())}") from error
+        raise ArtifactRefused(f"{path}: {_first_problem(error)}") from error
 
 
-def _first(errors: list[Any]) -> str:
+def _first_problem(found: ValidationError) -> str:
     """One sentence for the error that matters most: another format version explains all the others."""
-    error = min(errors, key=lambda error: error["loc"] != ("format_version",))
+    error = min(found.errors(), key=lambda error: error["loc"] != ("format_version",))
     if error["loc"] == ("format_version",):
         return f"format_version is {error['input']!r}, this service reads {FORMAT_VERSION}"
     place = ".".join(str(part) for part in error["loc"])
@@ -205,8 +220,13 @@ def _first(errors: list[Any]) -> str:
 
 
 def _verify(path: Path, expected: FileSum) -> None:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise ArtifactRefused(f"{path}: is missing") from None
+    except OSError as error:
+        raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
     if digest != expected.sha256:
         size = path.stat().st_size
         raise ArtifactRefused(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from service.artifact import Artifact, Manifest, read_artifacts
+from service.artifact import TOKENIZER, Artifact, Manifest, read_artifacts
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.computation import OnePass
 from service.engine.engine import Engine
@@ -51,7 +51,7 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
             provider.name,
             provider.threads,
         )
-        tokenizer = Tokenizer(artifact.path("tokenizer.json"))
+        tokenizer = Tokenizer(artifact.path(TOKENIZER))
         if artifact.manifest.task == "translation":
             translators.append(_translator(artifact, provider, tokenizer, settings, metrics))
         else:
@@ -61,12 +61,12 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
 
 
 def _suitable(manifest: Manifest, chosen: Provider, settings: Settings) -> Provider:
-    """CUDA for fp16 alone: its decoder attention has no float32, and int8 is for CPUs."""
-    if chosen.name == "cpu" or manifest.precision == "fp16":
+    """The chosen provider, or the CPU where the artifact has no graphs for it."""
+    if manifest.has_graphs_for(chosen.name):
         return chosen
     if settings.provider == "cuda":
         raise ProviderUnavailable(
-            f"ATTEND_PROVIDER is cuda, but {manifest.name} is in {manifest.precision}: export it with --precision fp16"
+            f"ATTEND_PROVIDER is cuda, but {manifest.name} has no graphs for it: there is no cuda/"
         )
     return replace(chosen, name="cpu")
 

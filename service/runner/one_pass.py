@@ -8,6 +8,7 @@ from service.contract import AttentionKinds, Matrices
 from service.errors import StartRefused
 from service.runner.arrays import padded
 from service.runner.provider import Provider
+from service.runner.weights import load
 
 STATES = "last_hidden_state"
 
@@ -20,7 +21,7 @@ class ClassificationRunner:
 
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         self._pad = artifact.manifest.special_tokens.pad
-        self._session = provider.session(artifact.path("classifier.onnx"))
+        self._session = load(artifact, provider, "classifier.onnx")
 
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The logits of each token of each source, (S, C), without padding."""
@@ -39,10 +40,11 @@ class EmbeddingRunner:
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         graph, self._lengths = ENCODER_GRAPHS[artifact.manifest.task]
         self._pad = artifact.manifest.special_tokens.pad
-        self._session = provider.session(artifact.path(graph))
+        self._session = load(artifact, provider, graph)
         shapes = {value.name: value.shape for value in self._session.get_outputs()}
         if STATES not in shapes:
-            raise StartRefused(f"{artifact.path(graph)}: has no {STATES}, which embeddings are made of")
+            path = artifact.path(f"{provider.name}/{graph}")
+            raise StartRefused(f"{path}: has no {STATES}, which embeddings are made of")
         self.width = shapes[STATES][-1]
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
@@ -58,7 +60,7 @@ class AttentionRunner:
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         self._pad = artifact.manifest.special_tokens.pad
         self._of_classifier = artifact.manifest.task == "classification"
-        self._session = provider.session(artifact.path("attention.onnx"))
+        self._session = load(artifact, provider, "attention.onnx")
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.

@@ -6,13 +6,15 @@ import io
 import math
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import onnxruntime
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
+from onnxruntime import OrtValue
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner.arrays import Arrays, Field
@@ -49,10 +51,14 @@ class Provider:
     threads: int
     captures: bool = False
 
-    def session(self, graph: Path | bytes, captured: bool = False) -> onnxruntime.InferenceSession:
+    def session(
+        self, graph: Path | bytes, tensors: Mapping[str, NDArray[Any]] | None = None, captured: bool = False
+    ) -> onnxruntime.InferenceSession:
         """Load a graph.
 
         Args:
+            tensors: what it names and does not hold. On the CPU a view is read where it is, by all sessions that are
+                given it; every other tensor is copied.
             captured: as a CUDA graph, of each run that has a number (`gpu_graph_id`). Its inputs and outputs stay where
                 they are, and what it reads in main memory is what it read when it was captured.
 
@@ -62,10 +68,12 @@ class Provider:
         name = graph if isinstance(graph, Path) else "a graph of this provider"
         if self.name == "cuda":
             _load_cuda()
+        options = self._options()
+        in_place = self._give(tensors or {}, options)
         try:
             source = graph if isinstance(graph, bytes) else str(graph)
             session = onnxruntime.InferenceSession(
-                source, self._options(), self._providers(captured), disabled_optimizers=SLOWER_FUSIONS
+                source, options, self._providers(captured), disabled_optimizers=SLOWER_FUSIONS
             )
         except Exception as error:  # its exception types share no base
             reason = _first_line(error)
@@ -76,6 +84,7 @@ class Provider:
                 f"{name}: ONNX Runtime {onnxruntime.__version__} could not start its CUDA provider "
                 "(no GPU, no driver, or no CUDA libraries)"
             )
+        session.in_place = in_place  # ONNX Runtime knows addresses alone: the memory stays as long as the session
         return session
 
     def caches(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Caches:
@@ -84,6 +93,11 @@ class Provider:
             return HostCaches(n_caches, slots, heads, width, dtype)
         copier, reorderer = self.session(WRITE), self.session(REORDER)
         return DeviceCaches(n_caches, slots, heads, width, dtype, self.name, copier, reorderer)
+
+    @property
+    def dtype(self) -> DTypeLike:
+        """Of what its graphs compute with, and keep in caches."""
+        return np.float32 if self.name == "cpu" else np.float16
 
     def arrays(self, **fields: Field) -> Arrays:
         """Small arrays that this provider's graphs read or write."""
@@ -109,6 +123,21 @@ class Provider:
         options.log_severity_level = ERRORS_ONLY
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle service burns no CPU
         return options
+
+    def _give(self, tensors: Mapping[str, NDArray[Any]], options: onnxruntime.SessionOptions) -> list[OrtValue]:
+        """Add a graph's tensors to the options of its session.
+
+        Returns:
+            Those that the session reads where they are.
+        """
+        values = {name: OrtValue.ortvalue_from_numpy(tensor) for name, tensor in tensors.items()}
+        options.add_external_initializers(list(values), list(values.values()))  # which copies, unless:
+        in_place = (
+            {} if self.name == "cuda" else {name: values[name] for name in values if not tensors[name].flags.owndata}
+        )
+        for name, value in in_place.items():
+            options.add_initializer(name, value)
+        return list(in_place.values())
 
     def _providers(self, captured: bool) -> list[Any]:
         cpu = "CPUExecutionProvider"

@@ -19,6 +19,7 @@ from service.contract import Candidates, Ints
 from service.runner.arrays import padded
 from service.runner.caches import FEW_LENGTHS, CacheGroup, Lengths
 from service.runner.provider import Provider
+from service.runner.weights import load
 
 FEWEST_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
@@ -39,8 +40,8 @@ class TranslationGraphs:
     def __init__(self, artifact: Artifact, provider: Provider) -> None:
         self.manifest = artifact.manifest
         self.provider = provider
-        self.encoder = provider.session(artifact.path("encoder.onnx"))
-        self.decoder_step = provider.session(artifact.path("decoder_step.onnx"), captured=provider.captures)
+        self.encoder = load(artifact, provider, "encoder.onnx")
+        self.decoder_step = load(artifact, provider, "decoder_step.onnx", captured=provider.captures)
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:
@@ -68,7 +69,7 @@ class TranslationRunner:
         self._padded_rows = [provider.padded(size, slots) for size in range(slots + 1)]
         self._padded_widths = [provider.padded(size, MAX_BEAM_SIZE) for size in range(MAX_BEAM_SIZE + 1)]
         self._pad = manifest.special_tokens.pad
-        self._dtype = np.float16 if manifest.precision == "fp16" else np.float32
+        self._dtype = provider.dtype
         self._graphs, self._encoder = graphs, graphs.encoder
         n_layers = manifest.dimensions.n_decoder_layers
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim

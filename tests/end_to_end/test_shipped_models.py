@@ -13,7 +13,7 @@ import pytest
 
 from tests.running_service import ROOT
 
-CHECKPOINTS = ROOT / "checkpoints"
+ARTIFACTS = ROOT / "artifacts"
 
 SENTENCES = [
     "A man is riding a horse on the beach.",
@@ -249,7 +249,7 @@ def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> Non
     models = {model["name"]: model for model in server.get("/models").raise_for_status().json()["models"]}
     assert sorted(models) == sorted(path.parent.name for path in ROOT.glob("artifacts/*/manifest.json"))
     for name, model in models.items():
-        scores = json.loads((CHECKPOINTS / name / "evaluation.json").read_text(encoding="utf-8"))
+        scores = json.loads((ARTIFACTS / name / "evaluation.json").read_text(encoding="utf-8"))
         assert model["evaluation"] == scores != {}
     server.post("/translate", json={"text": "Hi.", "target": "fr"}).raise_for_status()
     assert 'attend_requests_total{route="/translate",status="200"}' in server.get("/metrics").text

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from model.weights import in_float, read_weights
 
 from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
@@ -21,7 +22,7 @@ from model.decoding import search
 from model.embedding import states_of
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
-from service.artifact import MAX_BEAM_SIZE, read_artifact
+from service.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.engine import beam_search as decoding
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
@@ -31,6 +32,7 @@ from service.runner.arrays import Arrays
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs
+from service.runner.weights import Weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 from tests.service.fakes import search_all
 
@@ -47,7 +49,8 @@ def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, 
 
 
 @pytest.mark.parametrize(
-    "name", ["encoder.onnx", "decoder_step.onnx", "attention.onnx", "weights.bin", "tokenizer.json"]
+    "name",
+    ["cpu/encoder.onnx", "cpu/decoder_step.onnx", "cuda/attention.onnx", "weights.safetensors", "tokenizer.json"],
 )
 def test_one_flipped_byte_is_refused(artifact: MakeArtifact, tmp_path: Path, name: str) -> None:
     touched = tmp_path / "touched"
@@ -57,6 +60,24 @@ def test_one_flipped_byte_is_refused(artifact: MakeArtifact, tmp_path: Path, nam
     (touched / name).write_bytes(content)
     with pytest.raises(ArtifactRefused, match=name):
         read_artifact(touched)
+
+
+@pytest.mark.parametrize(
+    ("kind", "precision"), list(product(["translation", "max_classifier"], ["fp32", "fp16", "int8"]))
+)
+def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
+    artifact: MakeArtifact, kind: Kind, precision: Precision
+) -> None:
+    found = read_artifact(artifact(kind, precision))
+    weights, stored = Weights(found.path(WEIGHTS)), read_weights(found.path(WEIGHTS))
+    for graph, declared in found.manifest.graphs.items():
+        for dtype, names in declared.items():
+            for name in names:
+                wanted: torch.dtype = getattr(torch, dtype)
+                proved = stored[name] if stored[name].dtype == wanted else in_float(name, stored).to(wanted)
+                given = weights.tensor(name, np.dtype(dtype), graph)
+                assert given.dtype == dtype
+                np.testing.assert_array_equal(given, proved.numpy())
 
 
 def test_another_format_version_is_refused(artifact: MakeArtifact, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from export.manifest import Precision
 from tests.export.cuda_stand_ins import CUDNN, build
-from tests.export.tiny_checkpoints import MakeArtifact
+from tests.export.tiny_checkpoints import Kind, MakeArtifact
 from tests.running_service import ROOT, running_service
 
 Environment = dict[str, str]
@@ -34,7 +35,7 @@ def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact
     artifacts = tmp_path / "artifacts"
     artifacts.mkdir()
     for kind in ("translation", "mean_classifier"):
-        (artifacts / kind).symlink_to(artifact(kind, "fp16"))
+        (artifacts / kind).symlink_to(artifact(kind, "int8"))
     settings = {"ATTEND_PROVIDER": "cuda", "ATTEND_ARTIFACTS": str(artifacts)}
     with running_service(tmp_path / "log", gpu | settings) as client:
         models = client.get("/models").json()["models"]
@@ -68,36 +69,41 @@ for _ in range(40):
 """
 
 
+@pytest.mark.parametrize(("kind", "precision"), [("translation", "fp16"), ("translation_post_norm", "int8")])
 def test_a_step_is_captured_once_for_each_size_and_length_and_launched_from_then_on(
-    gpu: Environment, artifact: MakeArtifact, tmp_path: Path
+    gpu: Environment, artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
 ) -> None:
+    """Of a vocabulary that is all the target's, and of one that is not."""
     log = tmp_path / "log"
-    said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact("translation", "fp16"))
+    said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact(kind, precision))
     # The first step asks for two candidates, the others for one; at the 33rd the caches are longer.
     said = [word for n in (1, 31, 8) for word in ("captured", *["launched"] * n)]
     assert log.read_text().split() == [*said, *["destroyed"] * 3]
 
 
 LOAD = """
-import sys, onnxruntime
+import sys
+from pathlib import Path
+from service.artifact import read_artifact
 from service.runner.provider import Provider
+from service.runner.weights import load
 options = Provider._options
 def with_warnings(self):
     found = options(self)
     found.log_severity_level = 2
     return found
 Provider._options = with_warnings
-for path in sys.argv[1:]:
-    print(Provider("cuda", 1).session(path).get_providers()[0])
+for graph in ("encoder.onnx", "decoder_step.onnx"):
+    print(load(read_artifact(Path(sys.argv[1])), Provider("cuda", 1), graph).get_providers()[0])
 """
 
 
+@pytest.mark.parametrize("precision", ["int8", "fp16", "fp32"])
 def test_no_graph_that_translates_is_split_between_the_device_and_the_cpu(
-    gpu: Environment, artifact: MakeArtifact
+    gpu: Environment, artifact: MakeArtifact, precision: Precision
 ) -> None:
-    graphs = [artifact("translation", "fp16") / name for name in ("encoder.onnx", "decoder_step.onnx")]
-    providers, warnings = said_by(LOAD, gpu, *graphs)
-    assert providers.split() == ["CUDAExecutionProvider"] * len(graphs)
+    providers, warnings = said_by(LOAD, gpu, artifact("translation", precision))
+    assert providers.split() == ["CUDAExecutionProvider"] * 2
     assert "Memcpy" not in warnings
 
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,10 @@ def test_a_good_artifact_is_read(artifact: Path) -> None:
     manifest = read_artifact(artifact).manifest
     assert manifest.name == "tiny-en-fr"
     assert manifest.directions[0].target == "fr"
-    assert read_artifact(artifact).path("encoder.onnx").is_file()
+    assert read_artifact(artifact).path("cpu/encoder.onnx").is_file()
 
 
-@pytest.mark.parametrize("file", ["encoder.onnx", "decoder_step.onnx", "weights.bin", "tokenizer.json"])
+@pytest.mark.parametrize("file", ["cpu/encoder.onnx", "cpu/decoder_step.onnx", "weights.safetensors", "tokenizer.json"])
 def test_one_flipped_bit_in_any_file_is_refused(artifact: Path, file: str) -> None:
     content = bytearray((artifact / file).read_bytes())
     content[len(content) // 2] ^= 1
@@ -43,7 +44,7 @@ def test_one_flipped_bit_in_any_file_is_refused(artifact: Path, file: str) -> No
     assert refusal(artifact).startswith(f"{file}: sha256 is ")
 
 
-@pytest.mark.parametrize("file", ["encoder.onnx", "weights.bin"])
+@pytest.mark.parametrize("file", ["cpu/encoder.onnx", "weights.safetensors"])
 def test_a_shortened_file_is_refused_with_both_sizes(artifact: Path, file: str) -> None:
     size = (artifact / file).stat().st_size
     (artifact / file).write_bytes(b"short")
@@ -51,20 +52,54 @@ def test_a_shortened_file_is_refused_with_both_sizes(artifact: Path, file: str) 
     assert f"({size} bytes)" in refusal(artifact)
 
 
-@pytest.mark.parametrize("file", ["encoder.onnx", "weights.bin"])
+@pytest.mark.parametrize("file", ["cpu/encoder.onnx", "weights.safetensors"])
 def test_a_missing_file_is_refused(artifact: Path, file: str) -> None:
     (artifact / file).unlink()
     assert refusal(artifact) == f"{file}: is missing"
 
 
-def test_a_file_that_the_manifest_does_not_know_is_refused(artifact: Path) -> None:
-    (artifact / "extra.bin").touch()
-    assert refusal(artifact) == "extra.bin: is not in the manifest"
+def test_a_file_that_cannot_be_read_is_refused(artifact: Path) -> None:
+    (artifact / "tokenizer.json").unlink()
+    (artifact / "tokenizer.json").mkdir()
+    assert refusal(artifact).startswith("tokenizer.json: cannot be read: ")
+
+
+def test_files_that_the_manifest_does_not_name_are_left_alone(artifact: Path) -> None:
+    for name in ("README.md", "config.yaml", "cpu/notes.txt", "cuda/encoder.onnx"):
+        (artifact / name).parent.mkdir(exist_ok=True)
+        (artifact / name).touch()
+    assert not read_artifact(artifact).manifest.has_graphs_for("cuda")
+
+
+def test_files_may_be_links_to_where_their_owner_keeps_them(artifact: Path, tmp_path: Path) -> None:
+    (artifact / "weights.safetensors").rename(tmp_path / "blob")
+    (artifact / "weights.safetensors").symlink_to(tmp_path / "blob")
+    assert read_artifact(artifact).manifest.name == "tiny-en-fr"
+
+
+@pytest.mark.parametrize("name", ["../tiny-en-fr/cpu/encoder.onnx", "/etc/hostname", "cpu/../../a", r"..\a", "C:a"])
+def test_a_manifest_names_no_file_outside_its_directory(artifact: Path, name: str) -> None:
+    edit(artifact, lambda manifest: manifest["files"].update({name: {"sha256": "", "bytes": 0}}))
+    assert refusal(artifact) == f"manifest.json: Value error, files.{name} is not in the artifact's directory"
+
+
+def test_graphs_for_another_provider_come_all_together_or_not_at_all(artifact: Path) -> None:
+    def add(manifest: dict[str, Any], *names: str) -> None:
+        for name in names:
+            manifest["graphs"][f"cuda/{name}"] = manifest["graphs"][f"cpu/{name}"]
+            manifest["files"][f"cuda/{name}"] = manifest["files"][f"cpu/{name}"]
+
+    shutil.copytree(artifact / "cpu", artifact / "cuda")
+    edit(artifact, lambda manifest: add(manifest, "encoder.onnx", "attention.onnx"))
+    missing = "graphs.cuda/decoder_step.onnx, files.cuda/decoder_step.onnx"
+    assert refusal(artifact) == f"manifest.json: Value error, translation needs {missing}"
+    edit(artifact, lambda manifest: add(manifest, "decoder_step.onnx"))
+    assert read_artifact(artifact).manifest.has_graphs_for("cuda")
 
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 7"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 8"
 
 
 @pytest.mark.parametrize(
@@ -90,10 +125,17 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
         (
             lambda m: m.update(task="classification"),
-            "Value error, classification needs labels, pooling, bias, classifier.onnx",
+            "Value error, classification needs labels, pooling, bias, "
+            "graphs.cpu/classifier.onnx, files.cpu/classifier.onnx",
         ),
-        (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs tokenizer.json"),
-        (lambda m: m["files"].pop("weights.bin"), "Value error, translation needs weights.bin"),
+        (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs files.tokenizer.json"),
+        (lambda m: m["files"].pop("weights.safetensors"), "Value error, translation needs files.weights.safetensors"),
+        (lambda m: m["graphs"].pop("cpu/encoder.onnx"), "Value error, translation needs graphs.cpu/encoder.onnx"),
+        (
+            lambda m: m["graphs"]["cpu/encoder.onnx"].update(bfloat16=["embedding"]),
+            "graphs.cpu/encoder.onnx.bfloat16.[key]: Input should be 'bool', 'uint8', 'int8', 'int32', 'int64', "
+            "'float16' or 'float32'",
+        ),
     ],
 )
 def test_a_foreign_manifest_is_refused_with_the_field(

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from service import loading
+from service.errors import ProviderUnavailable
 from service.metrics import Metrics
 from service.runner.provider import Provider
 from service.settings import Settings
@@ -26,3 +27,19 @@ def test_a_model_has_as_many_workers_as_settings_say(
     monkeypatch.setattr(loading, "Worker", Mock())
     models = loading.load_models(Settings(artifacts=artifacts, provider="cpu", threads=2, workers=workers), Metrics())
     assert len(models.translators[0].pool.engines) == expected
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with one."""
+    monkeypatch.setattr(loading, "choose_provider", lambda wanted, threads: Provider("cuda", 1))
+
+
+def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, artifacts: Path) -> None:
+    models = loading.load_models(Settings(artifacts=artifacts, provider="auto", workers=0), Metrics())
+    assert {model.provider for model in [*models.translators, *models.classifiers, *models.embedders]} == {"cpu"}
+
+
+def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
+    with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but tiny-en-fr has no graphs for it"):
+        loading.load_models(Settings(artifacts=artifacts, provider="cuda", workers=0), Metrics())

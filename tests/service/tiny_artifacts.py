@@ -17,6 +17,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
+from onnx.external_data_helper import set_external_data
+from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from service.engine.beam_search import Hypothesis
@@ -129,11 +131,7 @@ class TinyTranslator:
 
     def save(self, directory: Path, name: str = "tiny-en-fr", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
-        directory.mkdir(parents=True)
-        save_graph(self.attention(), directory / "attention.onnx")
-        save_graph(self.encoder(), directory / "encoder.onnx")
-        save_graph(self.decoder_step(), directory / "decoder_step.onnx")
-        tokenizer(end_of_sequence=True).save(str(directory / "tokenizer.json"))
+        graphs = {"encoder": self.encoder(), "decoder_step": self.decoder_step(), "attention": self.attention()}
         parts = {
             "name": name,
             "task": "translation",
@@ -146,7 +144,7 @@ class TinyTranslator:
             "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
         }
-        return write_manifest(directory, n_decoder_layers=N_LAYERS, **{**parts, **changes})
+        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=True), parts | changes)
 
     def encoder(self) -> onnx.ModelProto:
         graph = Graph(self.weights)
@@ -257,10 +255,7 @@ class TinyClassifier:
 
     def save(self, directory: Path, name: str = "tiny-sentiment", **changes: Any) -> Path:
         """Write the artifact; `changes` replace parts of its manifest."""
-        directory.mkdir(parents=True)
-        save_graph(self.classifier(), directory / "classifier.onnx")
-        save_graph(self.attention(), directory / "attention.onnx")
-        tokenizer(end_of_sequence=False).save(str(directory / "tokenizer.json"))
+        graphs = {"classifier": self.classifier(), "attention": self.attention()}
         parts = {
             "name": name,
             "task": "classification",
@@ -273,7 +268,7 @@ class TinyClassifier:
             "bias": [0.25, -0.5, 0.125],
             "evaluation": {"tiny-test": {"accuracy": 0.5}},
         }
-        return write_manifest(directory, n_decoder_layers=0, **{**parts, **changes})
+        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts | changes)
 
     def states(self, token_ids: list[int]) -> Array:
         """What the encoder makes of the tokens of a window: (S, E)."""
@@ -366,33 +361,42 @@ def tokenizer(end_of_sequence: bool) -> Tokenizer:
     return result
 
 
-def save_graph(graph: onnx.ModelProto, path: Path) -> None:
-    """The graph, and its weights at the end of the artifact's weights.bin."""
-    onnx.save(graph, path, save_as_external_data=True, location="weights.bin", size_threshold=256)
-
-
-def write_manifest(directory: Path, n_decoder_layers: int, **parts: Any) -> Path:
-    """manifest.json for the files that are there."""
-    dimensions = {
-        "d_model": E,
-        "n_heads": H,
-        "head_dim": D,
-        "d_ff": 40,
-        "n_encoder_layers": 1,
-        "n_decoder_layers": n_decoder_layers,
-        "vocab_size": V,
-    }
+def write_artifact(
+    directory: Path, weights: Weights, graphs: dict[str, onnx.ModelProto], tokens: Tokenizer, parts: dict[str, Any]
+) -> Path:
+    """Weights, graphs for the CPU that name them, and a manifest with its `parts`."""
+    (directory / "cpu").mkdir(parents=True)
+    save_file(weights, directory / "weights.safetensors")
+    tokens.save(str(directory / "tokenizer.json"))
+    taken = {}
+    for name, graph in graphs.items():
+        named = [tensor for tensor in graph.graph.initializer if tensor.name in weights]
+        for tensor in named:
+            set_external_data(tensor, "weights.safetensors")
+            tensor.ClearField("raw_data")
+        (directory / "cpu" / f"{name}.onnx").write_bytes(graph.SerializeToString())
+        taken[f"cpu/{name}.onnx"] = {"float32": [tensor.name for tensor in named]}
     manifest = {
-        "format_version": 7,
+        "format_version": 8,
         "precision": "fp32",
         "opset": 24,
-        "dimensions": dimensions,
-        "special_tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
-        "files": {
-            path.name: {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}
-            for path in sorted(directory.iterdir())
+        "dimensions": {
+            "d_model": E,
+            "n_heads": H,
+            "head_dim": D,
+            "d_ff": 40,
+            "n_encoder_layers": 1,
+            "n_decoder_layers": N_LAYERS if parts["task"] == "translation" else 0,
+            "vocab_size": V,
         },
+        "special_tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
+        "graphs": taken,
+        "files": {path.relative_to(directory).as_posix(): file_sum(path) for path in directory.rglob("*.*")},
         **parts,
     }
     (directory / "manifest.json").write_text(json.dumps(manifest, indent=2))
     return directory
+
+
+def file_sum(path: Path) -> dict[str, Any]:
+    return {"sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "bytes": path.stat().st_size}

@@ -32,11 +32,11 @@ def test_a_corrupted_artifact_is_refused_in_one_sentence(
     tmp_path: Path, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = tiny_translator.save(tmp_path / "tiny")
-    with (directory / "encoder.onnx").open("ab") as file:
+    with (directory / "cpu" / "encoder.onnx").open("ab") as file:
         file.write(b"x")
     monkeypatch.setenv("ATTEND_ARTIFACTS", str(tmp_path))
     monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
-    assert start_error().startswith(f"{directory / 'encoder.onnx'}: sha256 is ")
+    assert start_error().startswith(f"{directory / 'cpu' / 'encoder.onnx'}: sha256 is ")
 
 
 def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(

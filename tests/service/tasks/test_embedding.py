@@ -232,13 +232,13 @@ async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
 
 
 def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Path, artifacts: Path) -> None:
-    graph = onnx.load(artifacts / CLASSIFIER / "classifier.onnx", load_external_data=False)
+    directory = shutil.copytree(artifacts / CLASSIFIER, tmp_path / CLASSIFIER)
+    graph = onnx.load(directory / "cpu" / "classifier.onnx", load_external_data=False)
     kept = [output for output in graph.graph.output if output.name != "last_hidden_state"]
     del graph.graph.output[:]
     graph.graph.output.extend(kept)
-    onnx.save(graph, tmp_path / "classifier.onnx")
-    shutil.copy(artifacts / CLASSIFIER / "weights.bin", tmp_path)
-    artifact = Artifact(tmp_path, read_artifact(artifacts / CLASSIFIER).manifest)
+    onnx.save(graph, directory / "cpu" / "classifier.onnx")
+    artifact = Artifact(directory, read_artifact(artifacts / CLASSIFIER).manifest)
     with pytest.raises(StartRefused, match=r"classifier\.onnx: has no last_hidden_state"):
         EmbeddingRunner(artifact, Provider("cpu", 1))
 
