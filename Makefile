@@ -31,7 +31,7 @@ format: $(VENV)/dev.installed ## Format the code.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-export: $(VENV)/dev.installed ## Make the graphs of the shipped artifacts anew, over the weights that they have.
+export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its own place.
 	set -e; for model in $(MODELS); do $(BIN)/python -m export artifacts/$$model artifacts/$$model; done
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).

@@ -13,6 +13,7 @@ from benchmarks.workspace import ROOT, made_from, workspace
 from export.artifact import write
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer
+from model.weights import WEIGHTS
 
 Precision = Literal["fp32", "int8"]
 SHIPPED, RANDOM = "translate-en-fr", "random-6-6"
@@ -72,4 +73,4 @@ class BenchmarkModel:
 
 def weights(checkpoint: Path) -> list[Path]:
     """The files of a checkpoint that make its translations."""
-    return [checkpoint / name for name in ("config.yaml", "weights.safetensors", "tokenizer.json")]
+    return [checkpoint / name for name in ("config.yaml", WEIGHTS, "tokenizer.json")]

@@ -18,9 +18,16 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @app.command()
 def main(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint directory that `python -m model train` left.")],
-    out: Annotated[Path, typer.Argument(help="Artifact directory to make; an artifact there is replaced.")],
-    precision: Annotated[Precision, typer.Option(help="int8 for CPUs, fp16 for CUDA.")] = "int8",
+    checkpoint: Annotated[
+        Path, typer.Argument(help="Checkpoint directory that `python -m model train` left, or an artifact.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            help="Artifact directory to make; an artifact there is replaced. It may be the checkpoint itself."
+        ),
+    ],
+    precision: Annotated[Precision, typer.Option(help="How weights are stored.")] = "int8",
 ) -> None:
     """Export a checkpoint as ONNX graphs, and prove them against PyTorch before they appear at OUT."""
     start = time.monotonic()
@@ -31,7 +38,7 @@ def main(
         raise typer.Exit(1) from None
     for line in measured:
         typer.echo(f"  {line}")
-    size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     typer.echo(f"{out}: {precision}, {size:.1f} MB, proved in {time.monotonic() - start:.0f} s")
 
 

@@ -1,25 +1,43 @@
-"""Checkpoint directory to artifact directory, all or nothing."""
+"""Checkpoint directory, or artifact, to artifact directory, all or nothing."""
 
 import copy
+import json
 import shutil
 import tempfile
 from pathlib import Path
 
 import onnx_ir as ir
+from torch import Tensor
 
-from export.calibration import activation_limits
-from export.manifest import MANIFEST, Manifest, Precision, describe, write_manifest
+from export.manifest import Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
-from export.quantization import quantize
-from export.small_tables import with_small_tables
-from export.tracing import ExportError, trace_all
-from export.weights import store_weights
-from model.checkpoint import TOKENIZER, Checkpoint, load_checkpoint
+from export.quantization import in_int8
+from export.tracing import ExportError, named_tensors, trace_all
+from model.checkpoint import (
+    ALIGNMENT,
+    CARD,
+    EVALUATION,
+    MANIFEST,
+    TOKENIZER,
+    TRAINING,
+    Checkpoint,
+    load_checkpoint,
+)
+from model.config import CONFIG
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.recipe import RECIPE
+from model.weights import WEIGHTS, write_weights
+
+BESIDE = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
+"""What an artifact has for `model` and for people, where the checkpoint has it."""
+
+Served = Transformer | TransformerClassifier
 
 
 def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
-    """Write the artifact and prove it; `out` appears, or is replaced, only after that.
+    """Write the artifact and prove it; `out` appears, or is replaced, only after that. It may be the checkpoint itself.
+
+    Files of an artifact at `out` that are nobody's but its owner's stay.
 
     Returns:
         What the proof measured, one line each.
@@ -38,55 +56,72 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
         new.mkdir()
         manifest = write(checkpoint_dir, checkpoint, precision, new)
         measured = prove(new, manifest, checkpoint)
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
+        if not out.exists():
+            new.rename(out)
+            return measured
+        keep_owners_files(out, new)
+        out.rename(old)
+        try:
+            new.rename(out)
+        except OSError:
+            old.rename(out)
+            raise
     return measured
+
+
+def keep_owners_files(old: Path, new: Path) -> None:
+    """Copy what lies in an artifact and is none of its own files."""
+    own = {*json.loads((old / MANIFEST).read_text(encoding="utf-8"))["files"], *BESIDE, MANIFEST}
+    for path in sorted(old.rglob("*")):
+        place = path.relative_to(old)
+        if path.is_file() and place.as_posix() not in own:
+            (new / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, new / place)
 
 
 def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
     """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
-    models = graphs(served_model(checkpoint), precision)
-    store_weights(models.values(), directory)
-    for name, graph in models.items():
+    for name in BESIDE:
+        if (checkpoint_dir / name).is_file():
+            shutil.copyfile(checkpoint_dir / name, directory / name)
+    models = served_models(checkpoint, precision)
+    write_weights(directory / WEIGHTS, kept_tensors(models["cpu"], precision))
+    graphs = {
+        f"{provider}/{name}": graph for provider, model in models.items() for name, graph in trace_all(model).items()
+    }
+    for name, graph in graphs.items():
+        (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
-    manifest = describe(checkpoint, precision, directory)
+    manifest = describe(checkpoint, precision, directory, graphs)
     write_manifest(manifest, directory)
     return manifest
 
 
-def served_model(checkpoint: Checkpoint) -> Transformer | TransformerClassifier:
-    """The checkpoint's model, if an artifact can be made of it.
+def served_models(checkpoint: Checkpoint, precision: Precision) -> dict[Provider, Served]:
+    """The model as the graphs of each provider compute it: on a CPU in float32 or int8, on CUDA in float16.
 
     Raises:
-        ExportError: it is of another kind.
+        ExportError: an artifact can be made of no such model, or not at this precision.
     """
-    if not isinstance(checkpoint.model, Transformer | TransformerClassifier):
+    model = checkpoint.model
+    if not isinstance(model, Served):
         task = checkpoint.config.model.task.replace("_", " ")
         raise ExportError(f"{task} models are not served: only Transformers for translation and classification are")
-    return checkpoint.model
-
-
-def graphs(model: Transformer | TransformerClassifier, precision: Precision) -> dict[str, ir.Model]:
-    """The model's graphs at a precision, by file name.
-
-    Raises:
-        ExportError: a graph could not be made, or hard attention was to be rounded.
-    """
-    if model.config.attention == "hard" and precision != "fp32":
+    if model.config.attention == "hard":
+        if precision == "fp32":
+            return {"cpu": model}
         raise ExportError(
             f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
             "other one, and all that follows would differ"
         )
-    traced = trace_all(in_float16(model) if precision == "fp16" else with_small_tables(model, precision))
-    if precision == "int8":
-        for name, limits in activation_limits(traced, model).items():
-            quantize(traced[name], limits)
-    return traced
+    cpu = in_int8(model, checkpoint.stored) if precision == "int8" else copy.deepcopy(model)
+    if isinstance(cpu, TransformerClassifier) and cpu.n_grams is not None:
+        cpu.n_grams.half()
+    return {"cpu": cpu, "cuda": in_float16(model)}
 
 
-def in_float16(model: Transformer | TransformerClassifier) -> Transformer | TransformerClassifier:
+def in_float16(model: Served) -> Served:
     """A copy with weights, activations and caches in float16.
 
     In float32 are still: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
@@ -101,3 +136,13 @@ def in_float16(model: Transformer | TransformerClassifier) -> Transformer | Tran
             half.regions.embedding.tokens.half()
             half.regions.labelled_embedding.tokens.half()
     return half
+
+
+def kept_tensors(model: Served, precision: Precision) -> dict[str, Tensor]:
+    """What weights.safetensors holds, given the model that a CPU computes."""
+    kept = named_tensors(model)
+    if precision == "fp16":
+        # What the shape alone tells is no weight, and costs little.
+        weights = [name for name in model.state_dict() if kept[name].is_floating_point()]
+        kept |= {name: kept[name].half() for name in weights}
+    return kept

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from export.manifest import Manifest
+from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
 from model.batching import batches_by_length
@@ -33,12 +33,13 @@ class Classifier:
     """An artifact's classifier.
 
     Args:
+        provider: whose graph it is.
         threads: that share one operator's work.
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, threads: int = 1) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, provider: Provider = "cpu", threads: int = 1) -> None:
         self.manifest = manifest
-        self.session = open_session(directory / "classifier.onnx", threads)
+        self.session = open_session(directory, manifest, f"{provider}/classifier.onnx", threads)
 
     def classify(self, sequences: Sequence[Sequence[int]]) -> list[Classification]:
         """Logits of each sequence, which is no longer than the window."""

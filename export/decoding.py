@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime as ort
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from export.manifest import Manifest
+from export.manifest import Manifest, Provider
 from export.padding import pad
 from export.session import open_session
 from export.signatures import cache_names
@@ -54,15 +54,19 @@ class Translator:
 
     Args:
         n_rows: R, how many sequences are decoded side by side.
+        provider: whose graphs they are.
         threads: for each graph.
     """
 
-    def __init__(self, directory: Path, manifest: Manifest, n_rows: int = 32, threads: int = 1) -> None:
+    def __init__(
+        self, directory: Path, manifest: Manifest, n_rows: int = 32, provider: Provider = "cpu", threads: int = 1
+    ) -> None:
         self.manifest = manifest
         self.n_rows = n_rows
-        self.encoder = open_session(directory / "encoder.onnx", threads)
+        self.dtype = np.float16 if provider == "cuda" else np.float32
+        self.encoder = open_session(directory, manifest, f"{provider}/encoder.onnx", threads)
         self.memory_names = cache_names("present", "encoder", manifest.dimensions.n_decoder_layers)
-        self.decoder_step = open_session(directory / "decoder_step.onnx", threads)
+        self.decoder_step = open_session(directory, manifest, f"{provider}/decoder_step.onnx", threads)
 
     def greedy(
         self, sources: Sequence[Sequence[int]], max_target_tokens: int, admit_per_step: int | None = None
@@ -87,7 +91,7 @@ class Translator:
         """The same for a few sources that are encoded before any of them is decoded."""
         tokens = self.manifest.special_tokens
         waiting = deque(enumerate(self.encode(sources)))
-        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, source_size=max(map(len, sources)), k=2)
+        rows = DecoderRows(self.decoder_step, self.manifest, self.n_rows, max(map(len, sources)), self.dtype, k=2)
         running: dict[int, Running] = {}
         hypotheses: dict[int, Hypothesis] = {}
         while waiting or running:
@@ -129,11 +133,16 @@ class DecoderRows:
     """
 
     def __init__(
-        self, session: ort.InferenceSession, manifest: Manifest, n_rows: int, source_size: int, k: int = 1
+        self,
+        session: ort.InferenceSession,
+        manifest: Manifest,
+        n_rows: int,
+        source_size: int,
+        dtype: DTypeLike,
+        k: int = 1,
     ) -> None:
         dimensions = manifest.dimensions
         R, H, D = n_rows, dimensions.n_heads, dimensions.head_dim
-        dtype = np.float16 if manifest.precision == "fp16" else np.float32
         self.session = session
         self.input_ids = np.full((R, 1), manifest.special_tokens.pad)
         self.positions = np.zeros(R, np.int32)

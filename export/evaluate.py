@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from export.classifying import Classifier
 from export.decoding import Translator
-from export.manifest import Manifest, read_manifest
+from export.manifest import Manifest, Provider, read_manifest
 from model.data import DataError, Row, read_tsv
 from model.evaluation.scoring import accuracy, score_translations
 from model.tokenizer import cut_source, load_tokenizer
@@ -29,6 +29,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     artifact: Annotated[Path, typer.Argument(help="Artifact directory.")],
     test: Annotated[Path, typer.Argument(help="source<TAB>target or label<TAB>text lines, .tsv or .tsv.xz.")],
+    provider: Annotated[Provider, typer.Option(help="Whose graphs are run, here on the CPU.")] = "cpu",
     threads: Annotated[int, typer.Option(help="Threads of ONNX Runtime.")] = 1,
     limit: Annotated[int | None, typer.Option(help="Only the first rows of the test set.")] = None,
     swap: Annotated[bool, typer.Option("--swap", help="The file has the target first.")] = False,
@@ -47,17 +48,16 @@ def main(
     tokenizer = load_tokenizer(artifact / "tokenizer.json")
     start = time.monotonic()
     if manifest.task == "translation":
-        outputs = translate(artifact, manifest, tokenizer, [row.left for row in rows], threads)
+        outputs = translate(artifact, manifest, tokenizer, [row.left for row in rows], provider, threads)
         scores, signatures = score_translations(outputs, [row.right for row in rows], manifest.directions[0].target)
     else:
-        outputs = classify(artifact, manifest, tokenizer, [row.right for row in rows], threads)
+        outputs = classify(artifact, manifest, tokenizer, [row.right for row in rows], provider, threads)
         scores, signatures = {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}
     seconds = time.monotonic() - start
     for metric, score in scores.items():
         typer.echo(f"{metric} {score} {signatures.get(metric, '')}".rstrip())
-    typer.echo(
-        f"{manifest.name} {manifest.precision}: {len(rows)} texts in {seconds:.0f} s, {len(rows) / seconds:.0f}/s"
-    )
+    done = f"{len(rows)} texts in {seconds:.0f} s, {len(rows) / seconds:.0f}/s"
+    typer.echo(f"{manifest.name} {manifest.precision}, {provider}: {done}")
 
 
 def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[str]) -> list[Row]:
@@ -74,18 +74,20 @@ def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[s
 
 
 def translate(
-    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], threads: int
+    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], provider: Provider, threads: int
 ) -> list[str]:
     """Greedy translations. A source over the limit loses its end, which `service` would translate apart."""
     limits = manifest.limits
     encoded = tokenizer.encode_batch_fast(list(texts))
     sources = [cut_source(encoding.ids, limits.max_source_tokens) for encoding in encoded]
-    translator = Translator(artifact, manifest, threads=threads)
+    translator = Translator(artifact, manifest, provider=provider, threads=threads)
     hypotheses = translator.greedy(sources, min(MAX_TARGET_TOKENS, limits.max_target_tokens))
     return [tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
 
 
-def classify(artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], threads: int) -> list[str]:
+def classify(
+    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], provider: Provider, threads: int
+) -> list[str]:
     """Most probable labels. A long text is read in windows, and its logits are pooled over all its tokens."""
     size = manifest.limits.max_source_tokens
     windows: list[list[int]] = []
@@ -94,7 +96,7 @@ def classify(artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Se
         parts = [encoding.ids[start : start + size] for start in range(0, len(encoding.ids), size)]
         windows += parts
         text_of_window += [i] * len(parts)
-    results = Classifier(artifact, manifest, threads).classify(windows)
+    results = Classifier(artifact, manifest, provider, threads).classify(windows)
     window_logits = np.stack([result.logits for result in results])
     if manifest.pooling == "max":
         logits = np.full((len(texts), len(manifest.labels)), -np.inf)

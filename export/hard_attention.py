@@ -12,18 +12,21 @@ from export.onnx_attention import write_to_cache
 from model.networks.masks import padding_mask
 
 
-def attend_to_one(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor) -> Tensor:
+def attend_to_one(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
     """Each query's context is the value of one key: of the first n_keys[b] of row b the one with the highest score.
 
     Args:
-        query: (B, H, T, D).
-        key, value: (B, H, S, D).
+        query: (B, T, E), heads side by side.
+        key, value: (B, S, E).
         n_keys: (B) int64, each from 1 to S.
+        n_heads: H.
 
     Returns:
-        The context (B, H, T, D).
+        The context (B, T, E).
     """
-    return value_of_highest(query, key, value, padding_mask(n_keys, key.shape[2])[:, None, None, :])
+    mask = padding_mask(n_keys, key.shape[1])[:, None, None, :]
+    q, k, v = (x.view(*x.shape[:2], n_heads, -1).transpose(1, 2) for x in (query, key, value))
+    return value_of_highest(q, k, v, mask).transpose(1, 2).reshape(query.shape)
 
 
 def attend_to_one_of_past(qkv: Tensor, key: Tensor, value: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,22 +1,26 @@
 """manifest.json: what an artifact directory holds. Its reader in `service` is written against the same format."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+import onnx_ir as ir
 from pydantic import BaseModel, ConfigDict
 
 from export.onnx_attention import OPSET
-from model.checkpoint import Alignment, Checkpoint
+from model.checkpoint import MANIFEST, TOKENIZER, Alignment, Checkpoint
 from model.config import ClassifierConfig, TransformerConfig
 from model.networks.transformer import TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.weights import WEIGHTS
 
-FORMAT_VERSION = 7
-MANIFEST = "manifest.json"
+FORMAT_VERSION = 8
 
 Precision = Literal["fp32", "int8", "fp16"]
 Task = Literal["translation", "classification"]
+Provider = Literal["cpu", "cuda"]
+"""Whom a set of graphs is for, and what its folder is called."""
 
 
 class Section(BaseModel):
@@ -85,6 +89,7 @@ class Manifest(Section):
     name: str
     task: Task
     precision: Precision
+    """How weights are stored."""
     opset: int = OPSET
     dimensions: Dimensions
     special_tokens: SpecialTokens = SpecialTokens()
@@ -102,11 +107,13 @@ class Manifest(Section):
     evaluation: dict[str, dict[str, float]]
     """The checkpoint's scores by test set and metric."""
     files: dict[str, File]
-    """Every other file of the directory."""
+    """Every other file that is served. What else lies in the directory is its owner's."""
+    graphs: dict[str, dict[str, tuple[str, ...]]]
+    """Which tensors each graph takes from weights.safetensors, by the type in which it wants them."""
 
 
-def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
-    """The manifest of an artifact whose other files are all in `directory`."""
+def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, graphs: Mapping[str, ir.Model]) -> Manifest:
+    """The manifest of an artifact whose other files are all in `directory`, with these graphs."""
     config, model = checkpoint.config.model, checkpoint.model
     assert isinstance(config, TransformerConfig | ClassifierConfig)
     translator = config if isinstance(config, TransformerConfig) else None
@@ -134,8 +141,23 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path) -> M
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
         bias=tuple(model.output.bias.tolist()) if isinstance(model, TransformerClassifier) else None,
         evaluation=checkpoint.evaluation,
-        files={path.name: checksum(path) for path in sorted(directory.iterdir()) if path.name != MANIFEST},
+        files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *graphs])},
+        graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
     )
+
+
+def tensors_by_type(graph: ir.Model) -> dict[str, tuple[str, ...]]:
+    """The tensors that a graph names and does not hold."""
+    found: dict[str, list[str]] = {}
+    for name, value in sorted(graph.graph.initializers.items()):
+        if isinstance(value.const_value, ir.ExternalTensor):
+            found.setdefault(value.const_value.dtype.numpy().name, []).append(name)
+    return {dtype: tuple(found[dtype]) for dtype in sorted(found)}
+
+
+def providers(manifest: Manifest) -> list[Provider]:
+    """Those that the artifact has graphs for."""
+    return [provider for provider in get_args(Provider) if f"{provider}/attention.onnx" in manifest.files]
 
 
 def last_layer(config: TransformerConfig) -> Alignment:

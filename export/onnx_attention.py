@@ -15,27 +15,23 @@ OPSET = 24
 """The first opset whose `Attention` counts valid keys per row and which has `TensorScatter`."""
 
 
-def attend(
-    query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int, scale: float | None = None
-) -> Tensor:
-    """Fused scaled dot-product attention in which row b sees its first n_keys[b] keys: no mask is ever built.
+def attend(query: Tensor, key: Tensor, value: Tensor, n_keys: Tensor, n_heads: int) -> Tensor:
+    """Fused dot-product attention in which row b sees its first n_keys[b] keys: no mask is ever built.
 
     Args:
-        query, key, value: (B, T, E) and twice (B, S, E), heads side by side; or (B, H, T, D) and twice (B, H, S, D).
+        query, key, value: (B, T, E) and twice (B, S, E), heads side by side; or (B, H, T, D) and twice (B, H, S, D);
+            the queries scaled.
         n_keys: (B) int64, each from 1 to S.
         n_heads: H.
-        scale: of the scores; None is 1 / sqrt(D).
 
     Returns:
         The context, shaped like `query`.
 
     Source: ONNX operator `Attention`, version 24, input `nonpad_kv_seqlen`.
     """
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Any] = {"scale": 1.0}
     if query.dim() == 3:
         attributes |= {"q_num_heads": n_heads, "kv_num_heads": n_heads}
-    if scale is not None:
-        attributes["scale"] = scale
     return torch.onnx.ops.symbolic(
         "Attention",
         (query, key, value, None, None, None, n_keys),
@@ -71,7 +67,7 @@ def attend_to_past(
     if key.shape[-1] % 8 != 0:
         query, *key_and_value = (x.view(R, n_heads, 1, -1) for x in qkv.chunk(3, dim=-1))
         key, value = (write_to_cache(*pair, positions) for pair in zip((key, value), key_and_value, strict=True))
-        context = attend(query, key, value, positions.long() + 1, n_heads, scale=1.0)
+        context = attend(query, key, value, positions.long() + 1, n_heads)
         return context.view(R, 1, -1), key, value
     context, new_key, new_value = torch.onnx.ops.symbolic_multi_out(
         "com.microsoft::GroupQueryAttention",

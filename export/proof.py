@@ -1,5 +1,8 @@
 """The proof that an artifact does what its checkpoint does: ONNX Runtime against PyTorch, on real and on random input.
 
+Stored weights are compared to the checkpoint's, and graphs, of both providers and all on the CPU, to PyTorch with the
+stored weights.
+
 PyTorch reads each sequence alone, unpadded, and decodes without a cache. ONNX Runtime gets batches with rubbish in the
 padding, and decodes with rows at different positions whose caches are written in place.
 """
@@ -23,11 +26,11 @@ from export.attention_proof import (
 from export.classifying import OUTPUTS, Classifier
 from export.decoding import DecoderRows, Translator
 from export.examination import Examination
-from export.manifest import Manifest
+from export.manifest import Manifest, Precision, Provider, providers
 from export.padding import pad
 from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
-from model.checkpoint import Checkpoint
+from model.checkpoint import Checkpoint, Model, load_checkpoint
 from model.decoding.search import greedy_search_uncached
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID
@@ -66,31 +69,59 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
     Raises:
         ProofError: what was measured is not good enough, in the same words.
     """
-    examination = Examination(manifest.precision)
+    stored = load_checkpoint(directory).model
+    weights = Examination(manifest.precision)
+    prove_weights(weights, stored, checkpoint.model)
+    examinations = {"weights": weights}
     sequences = inputs(checkpoint.tokenizer, manifest)
-    attention = open_session(directory / "attention.onnx")
-    rubbish = manifest.dimensions.vocab_size - 1
-    model = checkpoint.model
     with torch.inference_mode():
-        if isinstance(model, Transformer):
-            limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
-            hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0].ids for source in sequences]
-            translator = Translator(directory, manifest, n_rows=3)
-            prove_translation(examination, translator, model, sequences, hypotheses)
-            states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
-            prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
-            read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
-            prove_translation_attention(examination, attention, model, sequences, read, rubbish)
-        else:
-            assert isinstance(model, TransformerClassifier)
-            classifier = Classifier(directory, manifest)
-            prove_classification(examination, classifier, model, sequences)
-            states = [model.encode(*as_batch(sequence)) for sequence in sequences]
-            prove_hidden_states(examination, classifier.session, sequences, states, rubbish)
-            prove_classifier_attention(examination, attention, model, sequences, rubbish)
-    if examination.failed:
-        raise ProofError("; ".join(examination.failed))
-    return examination.measured
+        for provider in providers(manifest):
+            # What is rounded while a graph runs is compared to the model before it was rounded at all.
+            in_int8 = provider == "cpu" and manifest.precision == "int8"
+            precision: Precision = "int8" if in_int8 else "fp32" if provider == "cpu" else "fp16"
+            model = checkpoint.model if in_int8 else stored
+            examinations[provider] = Examination(precision)
+            prove_graphs(examinations[provider], directory, manifest, provider, model, sequences)
+    failed = [f"{name}: {line}" for name, examination in examinations.items() for line in examination.failed]
+    if failed:
+        raise ProofError("; ".join(failed))
+    return [f"{name}: {line}" for name, examination in examinations.items() for line in examination.measured]
+
+
+def prove_weights(examination: Examination, stored: Model, model: Model) -> None:
+    """Each tensor of a model as it is stored, by itself: a small one does not hide behind the large ones."""
+    pairs = zip(stored.state_dict().values(), model.state_dict().values(), strict=True)
+    worst = max(pairs, key=lambda pair: float((pair[0].float() - pair[1].float()).norm() / pair[1].float().norm()))
+    examination.close("the most different tensor", [worst[0].numpy()], [worst[1].numpy()])
+
+
+def prove_graphs(
+    examination: Examination,
+    directory: Path,
+    manifest: Manifest,
+    provider: Provider,
+    model: Model,
+    sequences: list[list[int]],
+) -> None:
+    """Every graph of a provider."""
+    attention = open_session(directory, manifest, f"{provider}/attention.onnx")
+    rubbish = manifest.dimensions.vocab_size - 1
+    if isinstance(model, Transformer):
+        limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
+        hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0].ids for source in sequences]
+        translator = Translator(directory, manifest, n_rows=3, provider=provider)
+        prove_translation(examination, translator, model, sequences, hypotheses)
+        states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
+        prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
+        read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
+        prove_translation_attention(examination, attention, model, sequences, read, rubbish)
+    else:
+        assert isinstance(model, TransformerClassifier)
+        classifier = Classifier(directory, manifest, provider)
+        prove_classification(examination, classifier, model, sequences)
+        states = [model.encode(*as_batch(sequence)) for sequence in sequences]
+        prove_hidden_states(examination, classifier.session, sequences, states, rubbish)
+        prove_classifier_attention(examination, attention, model, sequences, rubbish)
 
 
 def inputs(tokenizer: Tokenizer, manifest: Manifest) -> list[list[int]]:
@@ -251,7 +282,7 @@ def forced_rows(
             not looked at.
     """
     R, W = len(sources), rows_of_a_source
-    rows = DecoderRows(translator.decoder_step, translator.manifest, R, max(map(len, sources)))
+    rows = DecoderRows(translator.decoder_step, translator.manifest, R, max(map(len, sources)), translator.dtype)
     rows.rows_of_sources = (np.arange(R)[:, None] + np.arange(W)[::-1]) % R
     rows.places_of_rows = np.arange(R) * W + W - 1
     memories = translator.encode(sources)

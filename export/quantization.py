@@ -1,27 +1,24 @@
-"""int8 weights and activations, as a pass over an exported graph.
+"""int8: a model's dense layers and tables as bytes, taken from a file that has them, or rounded here.
 
-Every product of activations x (..., K) with a constant weight (K, N), and its bias, becomes
-
-    q = QuantizeLinear(x)                                unsigned bytes around a zero point, on a constant scale
-    y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each column
-
-The scale of x comes from calibration (`export.calibration`), so nothing is computed across rows: what shares a batch
-with a row never changes its answer, as one scale for the whole batch (`DynamicQuantizeLinear`) would. A scale computed
-for each row keeps that promise too, but costs seven more passes over the numbers, a third of a product's time.
+The scale of activations comes from calibration (`export.calibration`), so nothing is computed across rows: what shares
+a batch with a row never changes its answer, as one scale for the whole batch (`DynamicQuantizeLinear`) would. A scale
+computed for each row keeps that promise too, but costs seven more passes over the numbers, a third of a product's time.
 Embeddings become bytes with one scale per token, and the output projection tied to them uses the same bytes.
 """
 
-from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+import copy
+from collections.abc import Mapping
+from functools import cached_property
 
-import numpy as np
-import onnx_ir as ir
-from numpy.typing import NDArray
-from onnx_ir.passes.common import RemoveUnusedNodesPass
+import torch
+from torch import Tensor, nn
 
-from export.calibration import Limits
-from export.products import biased, constant_array, layer, operands, products
+from export.calibration import activation_limits
+from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
+from export.graphs import MEMORY_STEP
+from model.networks.layers import FeedForward
+from model.networks.transformer import Transformer, TransformerClassifier
+from model.weights import SCALES, STEP
 
 WEIGHT_LIMIT = 90
 """Largest magnitude of a weight's byte. With activation bytes up to 182, so that every CPU computes the same numbers.
@@ -38,143 +35,90 @@ What it costs: nothing that BLEU shows. On 1,000 sentences each of Tatoeba and M
 had 27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
 """
 
-CONTRIB = "com.microsoft"
-"""ONNX Runtime's own operators."""
-
-MIN_COLUMNS = 16
+MIN_ROWS = 16
 """Narrower weights stay in float: a classifier's last layer and tables cost nothing, and its answer hangs on them."""
 
-AS_THEY_ARE = ("regions.embedding.tokens", "regions.labelled_embedding.tokens", "regions.detectors")
-"""Layers whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
+AS_THEY_ARE = "regions."
+"""Parts whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
 strongest, whose token then gets what the detector says."""
 
 
-@dataclass(frozen=True)
-class ActivationBytes:
-    """How activations become bytes: the largest magnitude is `limit` away from `zero_point`."""
+def in_int8(
+    model: Transformer | TransformerClassifier, stored: Mapping[str, Tensor]
+) -> Transformer | TransformerClassifier:
+    """A copy whose dense layers and tables are bytes, if they are not narrow.
 
-    zero_point: int
-    limit: int
-
-
-SIGNED = ActivationBytes(zero_point=91, limit=91)
-POSITIVE = ActivationBytes(zero_point=0, limit=182)
-"""After a ReLU no byte is spent on signs; what is negative becomes zero here, without it."""
-
-
-def quantize(model: ir.Model, limits: Limits) -> None:
-    """Rewrite the graph's embedding, and the products whose inputs have a limit, in place."""
-    rewriter = Rewriter(model.graph, limits)
-    model.opset_imports[CONTRIB] = 1
-    for node in list(model.graph):
-        if node.op_type == "Gather" and node.inputs[1] in model.graph.inputs:
-            rewriter.rewrite_embedding(node)
-    for node in products(model.graph):
-        rewriter.rewrite_product(node)
-    RemoveUnusedNodesPass()(model)
+    Args:
+        stored: what is there of it already. Bytes, their scales and those of activations are taken as they are.
+    """
+    served, quantizer = copy.deepcopy(model), Quantizer(model, stored)
+    for name, module in list(served.named_modules()):
+        replaced = quantizer.replaced(name, module)
+        if replaced is not None:
+            served.set_submodule(name, replaced)
+    for feed_forward in (module for module in served.modules() if isinstance(module, FeedForward)):
+        if isinstance(feed_forward.output, Int8Linear) and feed_forward.output.rounding is POSITIVE:
+            feed_forward.activate = unchanged
+    if isinstance(served, Transformer):
+        served.decoder.register_buffer(MEMORY_STEP, quantizer.step("decoder.memory", SIGNED))
+    return served
 
 
-class Rewriter:
-    """Puts int8 nodes in the place of float ones."""
-
-    def __init__(self, graph: ir.Graph, limits: Limits) -> None:
-        self.graph = graph
-        self.limits = limits
-        self.embedding: NDArray[np.float32] | None = None
-        self.inserted: Counter[str] = Counter()
-
-    def rewrite_embedding(self, node: ir.Node) -> None:
-        """Gather(embedding, ids) to Cast(Gather(bytes, ids)) * Gather(scales, ids), if not narrow."""
-        table, ids = operands(node)
-        embedding = constant_array(table)
-        if embedding is None or embedding.shape[1] < MIN_COLUMNS or layer(node) in AS_THEY_ARE:
-            return
-        self.embedding = embedding
-        quantized, scales = quantize_rows(embedding)
-        name = layer(node).removesuffix(".tokens")  # an encoder of another width has an embedding of its own
-        byte_table = self.constant(f"{name}.bytes", quantized)  # (V, E)
-        scale_table = self.constant(f"{name}.scales", scales)  # (V, 1)
-        gathered = self.insert(node, "Gather", "bytes", byte_table, ids, axis=0)
-        scale = self.insert(node, "Gather", "scales", scale_table, ids, axis=0)
-        floats = self.insert(node, "Cast", "floats", gathered, to=ir.DataType.FLOAT)
-        self.replace(node, self.insert(node, "Mul", "scaled", floats, scale))
-
-    def rewrite_product(self, node: ir.Node) -> None:
-        """MatMul(x, weight) and its bias as the module's docstring has it, if the weight is not narrow."""
-        x, weight_value = operands(node)
-        weight = constant_array(weight_value)
-        assert weight is not None
-        if weight.shape[1] < MIN_COLUMNS or node.name not in self.limits or layer(node) in AS_THEY_ARE:
-            return
-        quantized, column_scales = quantize_rows(weight.T)
-        columns = self.tied_weight(node, weight)
-        if columns is None:
-            columns = self.constant(f"{layer(node)}.bytes", np.ascontiguousarray(quantized.T))
-        column_scale = self.constant(f"{layer(node)}.scales", column_scales[:, 0])
-        producer = x.producer()
-        kind, rounded = (POSITIVE, producer.inputs[0]) if producer and producer.op_type == "Relu" else (SIGNED, x)
-        scale = self.constant(f"{layer(node)}.step", np.array(self.limits[node.name] / kind.limit, np.float32))
-        zero_point = self.constant(f"zero_point_{kind.zero_point}", np.array(kind.zero_point, np.uint8))
-        rows = self.insert(node, "QuantizeLinear", "rows", rounded, scale, zero_point)
-        last, bias = biased(node)
-        inputs = (rows, columns, scale, column_scale, zero_point, None, bias)
-        self.replace(last, self.insert(last, "MatMulIntegerToFloat", "product", *inputs, domain=CONTRIB))
-        if last is not node:
-            self.graph.remove(node, safe=True)
-
-    def tied_weight(self, node: ir.Node, weight: NDArray[np.float32]) -> ir.Value | None:
-        """The embedding's bytes, or some rows of them, transposed, where the weight (K, N) is that of the embedding.
-
-        ONNX Runtime selects and transposes when it loads.
-        """
-        if self.embedding is None:
-            return None
-        places = {row.tobytes(): place for place, row in enumerate(self.embedding)}
-        rows = [places.get(column.tobytes()) for column in weight.T]
-        if None in rows:
-            return None
-        table = self.graph.initializers["embedding.bytes"]
-        if len(rows) < len(self.embedding):
-            chosen = self.constant(f"{layer(node)}.rows", np.array(rows))
-            table = self.insert(node, "Gather", "rows_of_table", table, chosen, axis=0)
-        return self.insert(node, "Transpose", "columns", table, perm=(1, 0))
-
-    def constant(self, name: str, array: NDArray[Any]) -> ir.Value:
-        """The initializer of this name, made of `array` if it is new."""
-        if name not in self.graph.initializers:
-            self.graph.register_initializer(
-                ir.Value(
-                    name=name,
-                    shape=ir.Shape(array.shape),
-                    type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
-                    const_value=ir.tensor(array, name=name),
-                )
-            )
-        return self.graph.initializers[name]
-
-    def insert(
-        self, before: ir.Node, op_type: str, name: str, *inputs: ir.Value | None, domain: str = "", **attributes: Any
-    ) -> ir.Value:
-        """The result of a new node in front of `before`, both named after its layer, which may be used twice."""
-        name = f"{layer(before)}/{name}"
-        times = self.inserted[name]
-        self.inserted[name] += 1
-        node = ir.node(op_type, inputs, attributes, domain=domain, name=f"{name}.{times}" if times else name)
-        node.outputs[0].name = node.name
-        self.graph.insert_before(before, node)
-        return node.outputs[0]
-
-    def replace(self, node: ir.Node, result: ir.Value) -> None:
-        """Take `node` out of the graph and let `result` stand for its own, under the same name."""
-        old = node.outputs[0]
-        result.shape, result.type = old.shape, old.type
-        old.replace_all_uses_with(result, replace_graph_outputs=True)
-        self.graph.remove(node, safe=True)
-        result.name = old.name
+def unchanged(hidden: Tensor) -> Tensor:
+    """What bytes make of negative numbers, they make without a ReLU."""
+    return hidden
 
 
-def quantize_rows(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+class Quantizer:
+    """Makes bytes of a model's layers."""
+
+    def __init__(self, model: Transformer | TransformerClassifier, stored: Mapping[str, Tensor]) -> None:
+        self.model = model
+        self.stored = stored
+
+    @cached_property
+    def limits(self) -> dict[str, float]:
+        """Computed only where a scale of activations is missing."""
+        return activation_limits(self.model)
+
+    def replaced(self, name: str, module: nn.Module) -> nn.Module | None:
+        """The module of bytes for one of floats, if there is one."""
+        match module:
+            case nn.Embedding() if name.startswith(AS_THEY_ARE):
+                numbers, scales = (self.stored.get(f"{name}.weight{end}") for end in ("", SCALES))
+                return module.half() if numbers is None or scales is None else Int8Embedding(numbers, scales)
+            case nn.Embedding() if module.weight.shape[1] >= MIN_ROWS:
+                is_tied = isinstance(self.model, Transformer) and name == "embedding.tokens"
+                step = self.step(name, SIGNED) if is_tied else None
+                return Int8Embedding(*self.rows(f"{name}.weight", module.weight), step)
+            case nn.Linear() if module.weight.shape[0] >= MIN_ROWS and not name.startswith(AS_THEY_ARE):
+                kind = POSITIVE if self.follows_relu(name) else SIGNED
+                step = None if name.endswith(("_attention.key", "_attention.value")) else self.step(name, kind)
+                return Int8Linear(*self.rows(f"{name}.weight", module.weight), module.bias, step, kind)
+        return None
+
+    def follows_relu(self, name: str) -> bool:
+        """Whether a dense layer is the second of a feed-forward network with a ReLU."""
+        parent, _, own = name.rpartition(".")
+        feed_forward = self.model.get_submodule(parent)
+        return isinstance(feed_forward, FeedForward) and own == "output" and feed_forward.activate is torch.relu
+
+    def rows(self, name: str, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """A weight (N, K) as bytes (N, K) and scales (N, 1)."""
+        numbers, scales = self.stored.get(name), self.stored.get(name + SCALES)
+        if numbers is not None and scales is not None and scales.dtype == torch.float32:
+            return numbers, scales
+        return quantize_rows(weight.detach())
+
+    def step(self, name: str, kind: Rounding) -> Tensor:
+        """The scale of a layer's activations: ()."""
+        if (stored := self.stored.get(name + STEP)) is not None:
+            return stored
+        return torch.tensor(self.limits[name] / kind.limit, dtype=torch.float32)
+
+
+def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """weight (N, K) as bytes (N, K) times a scale per row (N, 1)."""
-    largest = np.abs(weight).max(axis=1, keepdims=True)
-    scales = np.where(largest > 0, largest, 1) / np.float32(WEIGHT_LIMIT)
-    return np.rint(weight / scales).astype(np.int8), scales.astype(np.float32)
+    largest = weight.abs().amax(dim=1, keepdim=True)
+    scales = torch.where(largest > 0, largest, 1.0) / WEIGHT_LIMIT
+    return (weight / scales).round().to(torch.int8), scales

@@ -1,4 +1,5 @@
-"""From graph modules to ONNX models: tracing, names at the boundary, and nothing of the machine that traced.
+"""From graph modules to ONNX models that name tensors of weights.safetensors and hold none: tracing, names at the
+boundary, and nothing of the machine that traced.
 
 Legend: B batch, S source, T target, R decoder rows of N sources, at most W of one, L cache length, H heads, D head_dim,
 V vocabulary, C classes.
@@ -8,20 +9,26 @@ import ast
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import onnx_ir as ir
 import torch
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 from onnxscript import opset23
-from onnxscript.optimizer import fold_constants
+from onnxscript.optimizer import optimize_ir
 from torch import Tensor, nn
 from torch.export import Dim
 
-from export.attention_graphs import ClassifierAttentionGraph, TranslationAttentionGraph
-from export.graphs import ClassifierGraph, DecoderStepGraph, EncoderGraph
+from export.graphs import (
+    MEMORY_STEP,
+    ClassifierAttentionGraph,
+    ClassifierGraph,
+    DecoderStepGraph,
+    EncoderGraph,
+    Graph,
+    TranslationAttentionGraph,
+)
 from export.onnx_attention import OPSET
 from export.signatures import (
     INT32,
@@ -34,6 +41,7 @@ from export.signatures import (
     translation_attention_signature,
 )
 from model.networks.transformer import Transformer, TransformerClassifier
+from model.weights import SCALES, STEP, WEIGHTS
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
 """Sizes to trace with: all different, and none of them one, which tracing would take for a constant."""
@@ -87,13 +95,13 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
     }
 
 
-def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
+def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
     """The graph as an ONNX model with the signature's names and shapes, and `n_attention` nodes of fused attention.
 
     Raises:
         ExportError: their number is another.
     """
-    dtype = next(graph.parameters()).dtype
+    dtype = torch.float16 if next(graph.parameters()).dtype == torch.float16 else torch.float32
     inputs = signature.integers | signature.floats
     examples = [
         example(shape, torch.int32 if name in INT32 else torch.int64) for name, shape in signature.integers.items()
@@ -102,32 +110,56 @@ def trace(graph: nn.Module, signature: Signature, n_attention: int) -> ir.Model:
     dynamic = [dynamic_axes(shape) for shape in inputs.values()]
     fixed = len(dynamic) - len(signature.floats)
     dynamic_shapes = (*dynamic[:fixed], *([tuple(dynamic[fixed:])] if signature.floats else []))
-    with quiet_exporter():
-        captured = torch.export.export(graph.eval(), tuple(examples), dynamic_shapes=dynamic_shapes)
-        # Its decompositions would trace it twice more. Nothing here needs them but TRANSLATIONS, as nothing is written
-        # in place; the proof of each artifact would find it.
-        captured.run_decompositions = lambda _: captured
-        program = torch.onnx.export(
-            captured,
-            input_names=list(inputs),
-            output_names=list(signature.outputs),
-            custom_translation_table=TRANSLATIONS,
-            opset_version=OPSET,
-            dynamo=True,
-            verbose=False,
-        )
-    assert program is not None
-    model = program.model
+    model = exported(graph, tuple(examples), dynamic_shapes, list(inputs), list(signature.outputs))
+    own = dict(graph.named_parameters()) | dict(graph.named_buffers())
+    tensors = take_tensors(model, {name: name_of(name) for name in model.graph.initializers if name in own})
+    optimize_ir(model)
+    refer_to_tensors(model, tensors)
     found = sum(node.op_type in ATTENTION for node in model.graph)
     if found != n_attention:
         raise ExportError(
             f"{type(graph).__name__} has {n_attention} attention sublayers and {found} nodes of attention"
         )
-    fold_tables(model)
-    name_nodes(model, {name for name, _ in [*graph.named_parameters(), *graph.named_buffers()]})
+    name_nodes(model, tensors)
     anonymize(model)
     name_boundary(model, inputs | signature.outputs)
+
     return model
+
+
+def exported(
+    module: nn.Module, examples: tuple[Tensor, ...], dynamic_shapes: Any, inputs: list[str], outputs: list[str]
+) -> ir.Model:
+    """What PyTorch's exporter makes of a module, given examples of its inputs and the names of both ends."""
+    with quiet_exporter():
+        captured = torch.export.export(module.eval(), examples, dynamic_shapes=dynamic_shapes)
+        # Its decompositions would trace it twice more. Nothing here needs them but TRANSLATIONS, as nothing is written
+        # in place; the proof of each artifact would find it.
+        captured.run_decompositions = lambda _: captured
+        program = torch.onnx.export(
+            captured,
+            input_names=inputs,
+            output_names=outputs,
+            custom_translation_table=TRANSLATIONS,
+            opset_version=OPSET,
+            dynamo=True,
+            optimize=False,
+            verbose=False,
+        )
+    assert program is not None
+    return program.model
+
+
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Every tensor of a model that is served, as graphs and weights.safetensors name it."""
+    tensors = dict(model.named_parameters()) | dict(model.named_buffers())
+    return {name_of(name): tensor.detach() for name, tensor in tensors.items()}
+
+
+def name_of(name: str) -> str:
+    """A module's name for a tensor as weights.safetensors has it: no attribute has a dot in its name."""
+    name = name.removeprefix("model.").replace("weight_scales", f"weight{SCALES}")
+    return name.replace(MEMORY_STEP, f"memory{STEP}")
 
 
 def example(shape: Shape, dtype: torch.dtype) -> Tensor:
@@ -154,46 +186,53 @@ def quiet_exporter() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def fold_tables(model: ir.Model) -> None:
-    """Compute what depends on weights alone, however large, but what a tied decoder projects by.
+def take_tensors(model: ir.Model, names: Mapping[str, str]) -> list[ir.Value]:
+    """Make inputs of the model's tensors that the graph uses, so that no pass looks at their content.
 
-    That is the embedding transposed, or rows of it.
-
-    The exporter folds up to 512 x 512 numbers. The embedding is kept once; ONNX Runtime transposes it when it loads.
+    Args:
+        names: the tensors' own names by those that tracing gave.
     """
-    limit = 2**31
-    fold_constants(
-        model,
-        input_size_limit=limit,
-        output_size_limit=limit,
-        should_fold=lambda node: False if node.op_type in ("Gather", "Transpose") else None,
-    )
-    RemoveUnusedNodesPass()(model)
+    taken = [model.graph.initializers.pop(traced) for traced in names]
+    taken = [value for value in taken if value.uses()]
+    for value in taken:
+        value.name, value.const_value = names[value.name or ""], None
+    model.graph.inputs.extend(taken)
+    return taken
 
 
-def name_nodes(model: ir.Model, parameters: set[str]) -> None:
-    """Name each node after the layer it belongs to, so that a profile of the graph can be read, and its weight too.
+def refer_to_tensors(model: ir.Model, tensors: Sequence[ir.Value]) -> None:
+    """Let the graph find its tensors in weights.safetensors by their names, and not among its inputs any longer."""
+    for value in tensors:
+        model.graph.inputs.remove(value)
+        if not value.uses():
+            continue
+        assert value.dtype is not None
+        assert isinstance(value.shape, ir.Shape)
+        value.const_value = ir.ExternalTensor(
+            WEIGHTS, None, None, value.dtype, shape=value.shape, name=value.name or "", base_dir=""
+        )
+        model.graph.initializers.add(value)
 
-    Any other constant but `parameters` is named after the first node that takes it: the exporter's own names depend on
+
+def name_nodes(model: ir.Model, tensors: Iterable[ir.Value]) -> None:
+    """Name each node after the layer it belongs to, so that a profile of the graph can be read.
+
+    Any constant but the model's tensors is named after the first node that takes it: the exporter's own names depend on
     the mode that PyTorch is in.
     """
     seen: Counter[str] = Counter()
-    named = set(parameters)
+    named = {value.name for value in tensors}
     for node in model.graph:
         scopes = ast.literal_eval(node.metadata_props.get(SCOPES, "[]"))
         layers = [scope for scope in scopes[:-1] if scope and not scope.startswith("_")]  # the last is the operation
-        layer = layers[-1] if layers else "graph"
+        layer = layers[-1].removeprefix("model.") if layers else "graph"
         name = f"{layer}/{node.op_type}"
         node.name = f"{name}.{seen[name]}" if seen[name] else name
         seen[name] += 1
         for place, value in enumerate(node.inputs):
-            if value is None or not value.is_initializer():
-                continue
-            if node.op_type == "MatMul" and place == 1:
-                value.name = f"{layer}.weight"
-            elif value.name not in named:
+            if value is not None and value.is_initializer() and value.name not in named:
                 value.name = f"{node.name}:{place}"
-            named.add(value.name or "")
+                named.add(value.name)
 
 
 def name_boundary(model: ir.Model, shapes: dict[str, Shape]) -> None:

@@ -50,7 +50,7 @@ CHECKPOINT = "checkpoint"
 """In the directory of a run: what it leaves."""
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
-CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, as checkpoints/translate-en-fr.")]
+CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, or artifact, as artifacts/translate-en-fr.")]
 Of = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]

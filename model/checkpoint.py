@@ -1,26 +1,25 @@
 """The checkpoint directory: what training leaves, and what evaluation and export begin with.
 
-config.yaml (what the model is), recipe.yaml (how it was trained), model.safetensors (float16, or int8 as
-model/compression.py has it), tokenizer.json, training.json (how long it took); once it is evaluated evaluation.json and
-README.md (the model card); of a translator alignment.json, if `python -m model align` chose its heads.
+config.yaml (what the model is), recipe.yaml (how it was trained), weights.safetensors (model/weights.py),
+tokenizer.json, training.json (how long it took); once it is evaluated evaluation.json and README.md (the model card);
+of a translator alignment.json, if `python -m model align` chose its heads. An artifact has all of it beside its graphs
+and its manifest.json, and is read as a checkpoint too.
 """
 
+import hashlib
 import json
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from pydantic import ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.checked_yaml import Strict
-from model.compression import decompressed
 from model.config import (
     CONFIG,
     ClassifierConfig,
@@ -35,6 +34,7 @@ from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import load_tokenizer
+from model.weights import WEIGHTS, WeightsError, give_weights, read_weights, write_weights
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
 
@@ -42,7 +42,7 @@ EMBEDDING = "embedding.tokens.weight"
 OF_TOKENS = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
 
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+TOKENIZER, MANIFEST = "tokenizer.json", "manifest.json"
 NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -70,8 +70,8 @@ class Checkpoint:
     """Scores by test set and metric; empty before evaluation."""
     alignment: Alignment | None = None
     """None where nobody has chosen."""
-    is_compressed: bool = False
-    """Whether its file keeps weights in int8."""
+    stored: Mapping[str, Tensor] = field(default_factory=dict)
+    """What its file of weights holds: int8 where the model has what it stands for."""
 
 
 def build_model(config: Config) -> Model:
@@ -88,28 +88,37 @@ def build_model(config: Config) -> Model:
 
 
 def save_checkpoint(directory: Path, config: Config, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
-    """Write configuration, weights (as float16) and tokenizer."""
+    """Write configuration, weights (as float16) and tokenizer. Of an artifact that was there graphs are left, without
+    the manifest that would have them served with other weights.
+    """
     directory.mkdir(parents=True, exist_ok=True)
+    (directory / MANIFEST).unlink(missing_ok=True)
     save_config(directory, config)
     tokenizer.save(str(directory / TOKENIZER))
-    save_file({name: tensor.half().contiguous() for name, tensor in weights.items()}, directory / WEIGHTS)
+    halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+    write_weights(directory / WEIGHTS, halves)
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
-    """Read a checkpoint directory.
+    """Read a checkpoint directory, or an artifact.
 
     Raises:
-        CheckpointError: a file is missing, or weights or alignment do not fit the configuration.
+        CheckpointError: a file is missing, or weights or alignment do not fit the configuration, or the manifest.
         ConfigError: the configuration cannot be used.
     """
     _refuse_without(directory, NEEDED)
+    _refuse_damaged(directory)
     config = load_config(directory)
     model = build_model(config)
-    is_compressed = load_weights(model, directory)
+    try:
+        stored = read_weights(directory / WEIGHTS)
+        give_weights(model, stored)
+    except WeightsError as error:
+        raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
-    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment, is_compressed)
+    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment, stored)
 
 
 def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, anew: str | None = None) -> None:
@@ -169,18 +178,19 @@ def _refuse_without(directory: Path, names: Iterable[str]) -> None:
             raise CheckpointError(f"{directory} is not a checkpoint: {name} is missing")
 
 
-def load_weights(model: Model, directory: Path) -> bool:
-    """Give a model the weights of a checkpoint directory, and tell whether that keeps them in int8.
-
-    Raises:
-        CheckpointError: they are damaged, or those of a model of other dimensions.
-    """
+def _refuse_damaged(directory: Path) -> None:
+    """Where there is a manifest, weights and tokenizer are what it says."""
+    path = directory / MANIFEST
+    if not path.is_file():
+        return
     try:
-        weights = load_file(directory / WEIGHTS)
-        model.load_state_dict(decompressed(weights))
-    except (SafetensorError, RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
-    return any(tensor.dtype == torch.int8 for tensor in weights.values())
+        files = json.loads(path.read_text(encoding="utf-8"))["files"]
+        sums = {name: files[name]["sha256"] for name in (WEIGHTS, TOKENIZER)}
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} does not tell what {WEIGHTS} and {TOKENIZER} are: {error!r}") from error
+    for name, expected in sums.items():
+        if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected:
+            raise CheckpointError(f"{directory / name} is damaged: its sha256 is not what {MANIFEST} says")
 
 
 def load_alignment(path: Path, config: Config) -> Alignment:

@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 import httpx
+import hypothesis
 import pytest
 
 from tests.running_service import running_service
+
+hypothesis.settings.register_profile("attend", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("attend")
 
 
 @pytest.fixture(scope="session")

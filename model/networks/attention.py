@@ -1,9 +1,13 @@
-"""Dot-product attention, soft and hard, and its multi-head form.
+"""Dot-product attention, soft and hard, its multi-head form, and the ways in which a layer may attend.
 
 Source: lecture, "Key-value store" and "Queries, keys and values".
 
-Legend: B batch, T queries, S keys, H heads, D head_dim, E d_model. Masks are boolean, True = may be attended.
+Legend: B batch, T queries, S keys, L cache length, H heads, D head_dim, E d_model. Masks are boolean, True = may be
+attended.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -126,25 +130,6 @@ class MultiHeadAttention(nn.Module):
         context, weights = scaled_dot_product_attention(q, k, v, mask, self.beta, self.hard)
         return self.output(self.merge_heads(context)), weights
 
-    def attend_to_past(self, x: Tensor, positions: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Self-attention of one more token per row, which sees what its row has up to there.
-
-        Args:
-            x: (B, 1, E), each row at its own position.
-            positions: (B).
-            key, value: (B, H, L, D), what was before; the token's own are written in place.
-
-        Returns:
-            (B, 1, E).
-        """
-        L = key.shape[2]
-        rows = torch.arange(x.shape[0], device=x.device)
-        written = (torch.arange(L, device=x.device) <= positions.unsqueeze(1))[:, None, None, :]  # (B, 1, 1, L)
-        q, k, v = self.project_self(x, positions.unsqueeze(1))
-        key[rows, :, positions] = k[:, :, 0]
-        value[rows, :, positions] = v[:, :, 0]
-        return self.attend(q, key, value, written)
-
     def project(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """q (B, H, T, D), k and v, each (B, H, S, D), of inputs as in `forward`."""
         if self.stacked and query is key is value:
@@ -207,3 +192,56 @@ class MultiHeadAttention(nn.Module):
         """(B, H, T, D) to (B, T, E)."""
         B, _, T, _ = x.shape
         return x.transpose(1, 2).reshape(B, T, self.d_model)
+
+
+Attend = Callable[[MultiHeadAttention, Tensor], Tensor]
+"""How an attention sublayer attends, given its input (B, T, E): to (B, T, E). A layer is told, and does the rest."""
+
+
+def masked(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
+    """Attention under a mask that broadcasts to (B, H, T, S), to memory (B, S, d_memory) or to the input itself."""
+
+    def attend(attention: MultiHeadAttention, x: Tensor) -> Tensor:
+        read = x if memory is None else memory
+        output: Tensor = attention(x, read, read, mask)
+        return output
+
+    return attend
+
+
+@dataclass
+class Cache:
+    """What an attention sublayer remembers between steps."""
+
+    key: Tensor  # (B, H, L, D) of self-attention, (B, H, S, D) of cross-attention
+    value: Tensor
+
+
+Caches = dict[MultiHeadAttention, Cache]
+"""Of every attention sublayer of a decoder."""
+
+
+def cached(caches: Caches, positions: Tensor) -> Attend:
+    """Self-attention of further tokens, each at its row's position (B, T), which see what their row has up to there.
+
+    Their keys and values are written in place.
+    """
+    rows = torch.arange(positions.shape[0], device=positions.device).unsqueeze(1)
+
+    def attend(attention: MultiHeadAttention, x: Tensor) -> Tensor:
+        cache = caches[attention]
+        q, k, v = attention.project_self(x, positions)
+        cache.key[rows, :, positions] = k.transpose(1, 2)  # (B, T, H, D)
+        cache.value[rows, :, positions] = v.transpose(1, 2)
+        places = torch.arange(cache.key.shape[2], device=positions.device)
+        written = (places <= positions.unsqueeze(-1)).unsqueeze(1)  # (B, 1, T, L)
+        return attention.attend(q, cache.key, cache.value, written)
+
+    return attend
+
+
+def cached_memory(caches: Caches, mask: Tensor) -> Attend:
+    """Cross-attention to keys and values that were projected before, under a mask that broadcasts to (B, H, T, S)."""
+    return lambda attention, x: attention.attend(
+        attention.project_query(x), caches[attention].key, caches[attention].value, mask
+    )

@@ -1,18 +1,17 @@
 """The sublayers around attention, and the encoder and decoder layers made of them.
 
-Legend: B batch, S source, T target, L cache length, H heads, D head_dim, E d_model. Masks: True = may be attended.
+Legend: B batch, S source, T target, D head_dim, E d_model.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import Activation, LayerConfig, Norm, Positions
-from model.networks.attention import MultiHeadAttention
+from model.networks.attention import Attend, MultiHeadAttention
 from model.networks.positions import Rotation, rows_of, sinusoidal_encoding
 
 
@@ -56,6 +55,15 @@ class AddNorm(nn.Module):
         return normed
 
 
+def swiglu(hidden: Tensor) -> Tensor:
+    """hidden (B, T, 2 * d_ff), gate and value side by side: (B, T, d_ff)."""
+    gate, value = hidden.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swiglu": swiglu}
+
+
 class FeedForward(nn.Module):
     """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers.
 
@@ -65,7 +73,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
-        self.activation = activation
+        self.activate = ACTIVATIONS[activation]
         self.hidden = nn.Linear(d_model, 2 * d_ff if activation == "swiglu" else d_ff)
         self.output = nn.Linear(d_ff, d_model)
 
@@ -73,15 +81,6 @@ class FeedForward(nn.Module):
         """x (B, T, E), position by position: (B, T, E)."""
         output: Tensor = self.output(self.activate(self.hidden(x)))
         return output
-
-    def activate(self, hidden: Tensor) -> Tensor:
-        """hidden (B, T, d_ff), or twice as wide for SwiGLU: (B, T, d_ff)."""
-        if self.activation == "relu":
-            return torch.relu(hidden)
-        if self.activation == "gelu":
-            return F.gelu(hidden)
-        gate, value = hidden.chunk(2, dim=-1)
-        return F.silu(gate) * value
 
 
 class TokenEmbedding(nn.Module):
@@ -152,21 +151,11 @@ class EncoderLayer(nn.Module):
         self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
         self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B, S, E) attending to itself under a mask that broadcasts to (B, H, S, S): (B, S, E)."""
-        x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, mask))
+    def forward(self, x: Tensor, attend: Attend) -> Tensor:
+        """x (B, S, E) attending to itself: (B, S, E)."""
+        x = self.add_norm_self(x, lambda y: attend(self.self_attention, y))
         x = self.add_norm_feed_forward(x, self.feed_forward)
         return x
-
-
-@dataclass
-class LayerCache:
-    """What one decoder layer remembers between steps."""
-
-    key: Tensor  # (B, H, L, D) self-attention
-    value: Tensor
-    memory_key: Tensor  # (B, H, S, D) cross-attention
-    memory_value: Tensor
 
 
 class DecoderLayer(nn.Module):
@@ -181,24 +170,9 @@ class DecoderLayer(nn.Module):
         self.add_norm_cross = AddNorm(layer.d_model, layer.dropout, layer.norm)
         self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
 
-    def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
-        """x (B, T, E) over memory (B, S, d_memory), with target_mask (T, T) and source_mask (B, 1, 1, S): (B, T, E)."""
-        x = self.add_norm_self(x, lambda y: self.self_attention(y, y, y, target_mask))
-        x = self.add_norm_cross(x, lambda y: self.cross_attention(y, memory, memory, source_mask))
-        x = self.add_norm_feed_forward(x, self.feed_forward)
-        return x
-
-    def step(self, x: Tensor, positions: Tensor, cache: LayerCache, source_mask: Tensor | None) -> Tensor:
-        """One token per row, x (B, 1, E), each row at its own position (B): (B, 1, E). Writes the cache in place."""
-
-        def attend_to_past(y: Tensor) -> Tensor:
-            return self.self_attention.attend_to_past(y, positions, cache.key, cache.value)
-
-        def attend_to_source(y: Tensor) -> Tensor:
-            q = self.cross_attention.project_query(y)
-            return self.cross_attention.attend(q, cache.memory_key, cache.memory_value, source_mask)
-
-        x = self.add_norm_self(x, attend_to_past)
-        x = self.add_norm_cross(x, attend_to_source)
+    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+        """x (B, T, E) attending to itself and then to the source: (B, T, E)."""
+        x = self.add_norm_self(x, lambda y: to_target(self.self_attention, y))
+        x = self.add_norm_cross(x, lambda y: to_source(self.cross_attention, y))
         x = self.add_norm_feed_forward(x, self.feed_forward)
         return x

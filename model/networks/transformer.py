@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, LayerConfig, TransformerConfig
-from model.networks.layers import DecoderLayer, EncoderLayer, LayerCache, TokenEmbedding
+from model.networks.attention import Attend, Cache, Caches, cached, cached_memory, masked
+from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.ngrams import NGramLogits
 from model.networks.regions import RegionLogits
@@ -33,10 +34,10 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
         self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """x (B, S, E) under a mask that broadcasts to (B, H, S, S): the hidden representations (B, S, E)."""
+    def forward(self, x: Tensor, attend: Attend) -> Tensor:
+        """x (B, S, E) attending to itself: the hidden representations (B, S, E)."""
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, attend)
         memory: Tensor = self.final_norm(x)
         return memory
 
@@ -53,17 +54,10 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
         self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
 
-    def forward(self, x: Tensor, memory: Tensor, target_mask: Tensor, source_mask: Tensor | None) -> Tensor:
-        """x (B, T, E) over memory (B, S, d_memory): (B, T, E)."""
+    def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
+        """x (B, T, E) attending to itself and to the source: (B, T, E)."""
         for layer in self.layers:
-            x = layer(x, memory, target_mask, source_mask)
-        hidden: Tensor = self.final_norm(x)
-        return hidden
-
-    def step(self, x: Tensor, positions: Tensor, caches: list[LayerCache], source_mask: Tensor | None) -> Tensor:
-        """One token per row: x (B, 1, E) at positions (B), caches written in place: (B, 1, E)."""
-        for layer, cache in zip(self.decoder_layers(), caches, strict=True):
-            x = layer.step(x, positions, cache, source_mask)
+            x = layer(x, to_target, to_source)
         hidden: Tensor = self.final_norm(x)
         return hidden
 
@@ -106,33 +100,36 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        memory: Tensor = self.encoder(self.source_embedding(source), source_mask[:, None, None, :])
+        memory: Tensor = self.encoder(self.source_embedding(source), masked(source_mask[:, None, None, :]))
         return memory
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        target_mask = causal_mask(target.shape[1], target.device)
-        hidden: Tensor = self.decoder(self.embedding(target), memory, target_mask, source_mask[:, None, None, :])
+        to_target = masked(causal_mask(target.shape[1], target.device))
+        to_source = masked(source_mask[:, None, None, :], memory)
+        hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
         return F.linear(hidden, self.embedding.tokens.weight).masked_fill(~self.is_target_token, float("-inf"))
 
-    def init_caches(self, memory: Tensor, cache_length: int) -> list[LayerCache]:
+    def init_caches(self, memory: Tensor, cache_length: int) -> Caches:
         """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""
-        caches = []
+        caches: Caches = {}
         for layer in self.decoder.decoder_layers():
             attention = layer.cross_attention
             key = memory.new_zeros(memory.shape[0], attention.n_heads, cache_length, attention.head_dim)
-            caches.append(LayerCache(key, key.clone(), *attention.project_memory(memory, memory)))
+            caches[layer.self_attention] = Cache(key, key.clone())
+            caches[attention] = Cache(*attention.project_memory(memory, memory))
         return caches
 
-    def decode_step(self, ids: Tensor, positions: Tensor, caches: list[LayerCache], source_mask: Tensor) -> Tensor:
+    def decode_step(self, ids: Tensor, positions: Tensor, caches: Caches, source_mask: Tensor) -> Tensor:
         """Logits (B, V) after one more token per row: ids (B) at positions (B). Caches are written in place."""
-        x = self.embedding(ids.unsqueeze(1), positions.unsqueeze(1))
-        hidden = self.decoder.step(x, positions, caches, source_mask[:, None, None, :])
-        return self.logits(hidden[:, 0])
+        positions = positions.unsqueeze(1)
+        x = self.embedding(ids.unsqueeze(1), positions)
+        to_source = cached_memory(caches, source_mask[:, None, None, :])
+        return self.logits(self.decoder(x, cached(caches, positions), to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
@@ -158,7 +155,7 @@ class TransformerClassifier(nn.Module):
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
         mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), mask[:, None, None, :])
+        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
         return hidden
 
     def classify(self, hidden: Tensor, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,20 +1,28 @@
 """Each tiny checkpoint and each of its artifacts is made once in a test run, whichever of its processes needs it."""
 
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import onnx
-import onnx_ir as ir
 import pytest
 import torch
 from filelock import FileLock
 
-from export.artifact import export
+import export.tracing
+from export.artifact import export as export_artifact
 from export.manifest import Precision
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, MakeGraphs, write_checkpoint
+from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint, write_checkpoint
+from tests.export.traced_once import traced_once
 
 torch.set_num_threads(1)  # tensors this small only lose by sharing
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _graphs_are_traced_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export.tracing, "trace", traced_once(export.tracing.trace))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -48,15 +56,7 @@ def artifact(checkpoint: MakeCheckpoint, shared_directory: Path) -> MakeArtifact
         directory = shared_directory / "artifacts" / f"{kind}-{precision}"
         with FileLock(shared_directory / f"{directory.name}.lock"):
             if not directory.is_dir():
-                export(checkpoint(kind), directory, precision)
+                export_artifact(checkpoint(kind), directory, precision)
         return directory
 
     return make
-
-
-@pytest.fixture(scope="session")
-def graphs(artifact: MakeArtifact) -> MakeGraphs:
-    """The graphs of an artifact with their weights in memory, by file name."""
-    return lambda kind, precision: {
-        path.name: ir.from_proto(onnx.load(path)) for path in artifact(kind, precision).glob("*.onnx")
-    }

@@ -5,24 +5,26 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx_ir as ir
 import pytest
+import torch
+from torch import Tensor
 from typer.testing import CliRunner
 
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
-from export.calibration import Limits
-from export.manifest import describe
+from export.manifest import Precision, describe
 from export.proof import ProofError
+from export.quantization import in_int8
 from export.tracing import ExportError
-from model.checkpoint import load_checkpoint
-from model.networks.transformer import TransformerClassifier
-from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, MakeArtifact, MakeCheckpoint, write_model
+from model.checkpoint import CheckpointError, load_checkpoint
+from model.networks.transformer import Transformer, TransformerClassifier
+from model.weights import WEIGHTS
+from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint, write_model
 from tests.model.tiny_configs import LANGUAGE_MODEL, RECURRENT, Section
 
 EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
@@ -31,9 +33,9 @@ EVALUATION = {"some-test": {"bleu": 41.25, "chrf": 60.5}}
 def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     directory = artifact("translation", "int8")
     manifest = json.loads((directory / "manifest.json").read_text())
-    files = manifest.pop("files")
+    files, graphs = manifest.pop("files"), manifest.pop("graphs")
     assert manifest == {
-        "format_version": 7,
+        "format_version": 8,
         "name": "translation",
         "task": "translation",
         "precision": "int8",
@@ -57,8 +59,10 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "bias": None,
         "evaluation": {},
     }
-    assert files.keys() == {"encoder.onnx", "decoder_step.onnx", "attention.onnx", "weights.bin", "tokenizer.json"}
-    assert {path.name for path in directory.iterdir()} == files.keys() | {"manifest.json"}
+    names = ("encoder.onnx", "decoder_step.onnx", "attention.onnx")
+    assert graphs.keys() == {f"{provider}/{name}" for provider in ("cpu", "cuda") for name in names}
+    assert files.keys() == graphs.keys() | {"weights.safetensors", "tokenizer.json"}
+    assert contents(directory).keys() == files.keys() | {"manifest.json", "config.yaml"}
     for name, file in files.items():
         content = (directory / name).read_bytes()
         assert file == {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
@@ -74,7 +78,8 @@ def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCh
     model = load_checkpoint(checkpoint("max_classifier")).model
     assert isinstance(model, TransformerClassifier)
     assert (manifest["alignment"], manifest["bias"]) == (None, model.output.bias.tolist())
-    assert manifest["files"].keys() == {"classifier.onnx", "attention.onnx", "weights.bin", "tokenizer.json"}
+    graphs = {f"{provider}/{name}.onnx" for provider in ("cpu", "cuda") for name in ("classifier", "attention")}
+    assert manifest["files"].keys() == graphs | {"weights.safetensors", "tokenizer.json"}
 
 
 def test_the_tokenizer_is_the_checkpoints(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
@@ -86,7 +91,7 @@ def test_scores_come_from_the_checkpoint(checkpoint: MakeCheckpoint, tmp_path: P
     scored = tmp_path / "checkpoint"
     shutil.copytree(checkpoint("mean_classifier"), scored)
     (scored / "evaluation.json").write_text(json.dumps(EVALUATION))
-    manifest = describe(load_checkpoint(scored), "int8", scored)
+    manifest = describe(load_checkpoint(scored), "int8", scored, {})
     assert manifest.model_dump(mode="json")["evaluation"] == EVALUATION
 
 
@@ -95,15 +100,15 @@ def test_the_heads_that_align_come_from_the_checkpoint(checkpoint: MakeCheckpoin
     shutil.copytree(checkpoint("translation"), chosen)
     choice = {"layer": 0, "heads": [2, 0], "next_row": True}
     (chosen / "alignment.json").write_text(json.dumps({"choice": choice, "measured": {}}))
-    manifest = describe(load_checkpoint(chosen), "int8", tmp_path / "checkpoint")
+    manifest = describe(load_checkpoint(chosen), "int8", chosen, {})
     assert manifest.model_dump(mode="json")["alignment"] == choice
 
 
 def test_a_failed_proof_leaves_no_artifact(
     checkpoint: MakeCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export.artifact, "quantize", spoil)
-    with pytest.raises(ProofError, match=r"logits: relative error .* \(tolerance 1e-01\)"):
+    monkeypatch.setattr(export.artifact, "in_int8", spoil)
+    with pytest.raises(ProofError, match=r"cpu: logits: relative error .* \(tolerance 1e-01\)"):
         export_artifact(checkpoint("mean_classifier"), tmp_path / "out", "int8")
     assert list(tmp_path.iterdir()) == []
 
@@ -139,11 +144,60 @@ def test_an_artifact_is_replaced_by_its_successor_of_the_same_bytes_each_time(
     capfd.readouterr()
     result = CliRunner().invoke(app, [str(checkpoint("translation")), str(out), "--precision", "int8"])
     assert result.exit_code == 0, result.stderr
-    assert "translations together and alone: 13 of 13 equal" in result.stdout
+    for provider in ("cpu", "cuda"):
+        assert f"{provider}: translations together and alone: 13 of 13 equal" in result.stdout
     assert result.stderr == capfd.readouterr().err == ""
     assert contents(out) == expected
     assert list(tmp_path.iterdir()) == [out]
     assert stat.S_IMODE(out.stat().st_mode) & 0o055 == 0o055 & ~umask()
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp16", "fp32"])
+@pytest.mark.parametrize("kind", ["translation_post_norm", "mean_classifier"])
+def test_an_artifact_is_exported_to_the_same_bytes(
+    artifact: MakeArtifact, tmp_path: Path, kind: Kind, precision: Precision
+) -> None:
+    """In its own place, where an owner keeps notes, and files that tell people of the model."""
+    out = tmp_path / "artifact"
+    shutil.copytree(artifact(kind, precision), out)
+    notes = {
+        "README.md": "A model.",
+        "recipe.yaml": "data: {}",
+        "training.json": "{}",
+        "notes/todo": "!",
+        "cpu/log": "?",
+    }
+    for name, text in notes.items():
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text(text)
+    before = contents(out)
+    export_artifact(out, out, precision)
+    assert contents(out) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["artifact"]
+
+
+def test_an_artifact_is_read_as_the_checkpoint_that_it_was(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
+    expected = load_checkpoint(checkpoint("mean_classifier")).model.state_dict()
+    for precision, tolerance in (("fp32", 0.0), ("fp16", 0.0), ("int8", 0.02)):
+        found = load_checkpoint(artifact("mean_classifier", precision)).model.state_dict()
+        for name, tensor in expected.items():
+            torch.testing.assert_close(
+                found[name], tensor, rtol=0, atol=tolerance * float(tensor.abs().max()), msg=name
+            )
+
+
+def test_damaged_weights_are_refused_and_not_exported_anew(artifact: MakeArtifact, tmp_path: Path) -> None:
+    out = tmp_path / "artifact"
+    shutil.copytree(artifact("mean_classifier", "fp16"), out)
+    weights = bytearray((out / WEIGHTS).read_bytes())
+    weights[-200] ^= 1
+    (out / WEIGHTS).write_bytes(weights)
+    before = contents(out)
+    with pytest.raises(
+        CheckpointError, match=r"weights\.safetensors is damaged: its sha256 is not what manifest\.json"
+    ):
+        export_artifact(out, out, "fp16")
+    assert contents(out) == before
 
 
 def test_what_is_no_artifact_is_never_replaced(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
@@ -168,17 +222,16 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def spoil(model: ir.Model, limits: Limits) -> None:
-    """What a wrong pass would do: double one weight."""
-    for node in model.graph:
-        weight = node.inputs[1] if node.op_type == "MatMul" else None
-        if weight is not None and weight.const_value is not None:
-            weight.const_value = ir.tensor(weight.const_value.numpy() * np.float32(2), name=weight.name)
-            return
+def spoil(model: TransformerClassifier, stored: Mapping[str, Tensor]) -> Transformer | TransformerClassifier:
+    """What a wrong rounding would do: double one scale."""
+    served = in_int8(model, stored)
+    dict(served.named_buffers())["encoder.layers.0.feed_forward.hidden.weight_scales"] *= 2
+    return served
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
 
 
 def umask() -> int:

@@ -11,44 +11,44 @@ from numpy.typing import NDArray
 
 from export.attention_proof import run_classifier, run_translation
 from export.examination import TOLERANCES
-from export.manifest import Precision
+from export.manifest import Precision, Provider, read_manifest
 from export.session import open_session
 from model.checkpoint import load_checkpoint
 from model.networks.matrices import classification_matrices, translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)
 SOURCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
 TARGETS = [[2, *RANDOM.integers(4, 300, length).tolist()] for length in (11, 5, 0, 40, 1, 29)]
-PRECISIONS: list[Precision] = ["fp32", "int8", "fp16"]
-TRANSLATORS: list[tuple[Kind, Precision]] = [
-    ("translation", "fp32"),
-    ("translation", "int8"),
-    ("translation", "fp16"),
-    ("translation_post_norm", "fp32"),
-    ("translation_post_norm", "int8"),
-    ("translation_rotary", "fp16"),
+TRANSLATORS: list[tuple[Kind, Precision, Provider]] = [
+    ("translation", "fp32", "cpu"),
+    ("translation", "int8", "cpu"),
+    ("translation", "fp16", "cuda"),
+    ("translation_post_norm", "fp32", "cpu"),
+    ("translation_post_norm", "int8", "cpu"),
+    ("translation_rotary", "fp16", "cuda"),
 ]
-CLASSIFIERS: list[tuple[Kind, Precision]] = [
-    ("mean_classifier", "fp32"),
-    ("max_classifier", "int8"),
-    ("max_classifier", "fp16"),
+CLASSIFIERS: list[tuple[Kind, Precision, Provider]] = [
+    ("mean_classifier", "fp32", "cpu"),
+    ("max_classifier", "int8", "cpu"),
+    ("max_classifier", "fp16", "cuda"),
 ]
 PADDING = 299
 
 
-def session(artifact: MakeArtifact, kind: Kind, precision: Precision) -> ort.InferenceSession:
-    return open_session(artifact(kind, precision) / "attention.onnx")
+def session(artifact: MakeArtifact, kind: Kind, precision: Precision, provider: Provider) -> ort.InferenceSession:
+    directory = artifact(kind, precision)
+    return open_session(directory, read_manifest(directory), f"{provider}/attention.onnx")
 
 
-@pytest.mark.parametrize(("kind", "precision"), TRANSLATORS)
+@pytest.mark.parametrize(("kind", "precision", "provider"), TRANSLATORS)
 def test_a_padded_batch_has_pytorchs_matrices_of_each_pair_alone(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
-    found = run_translation(session(artifact, kind, precision), SOURCES, TARGETS, PADDING)
+    found = run_translation(session(artifact, kind, precision, provider), SOURCES, TARGETS, PADDING)
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         S, T = len(source), len(target)
         with torch.inference_mode():
@@ -58,13 +58,13 @@ def test_a_padded_batch_has_pytorchs_matrices_of_each_pair_alone(
         assert_close(found["cross"][row, ..., :T, :S], expected.cross[0].numpy(), precision)
 
 
-@pytest.mark.parametrize(("kind", "precision"), CLASSIFIERS)
+@pytest.mark.parametrize(("kind", "precision", "provider"), CLASSIFIERS)
 def test_a_padded_batch_has_pytorchs_matrices_of_each_text_alone(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, TransformerClassifier)
-    found = run_classifier(session(artifact, kind, precision), SOURCES, PADDING)
+    found = run_classifier(session(artifact, kind, precision, provider), SOURCES, PADDING)
     for row, source in enumerate(SOURCES):
         S = len(source)
         with torch.inference_mode():
@@ -72,11 +72,11 @@ def test_a_padded_batch_has_pytorchs_matrices_of_each_text_alone(
         assert_close(found[row, ..., :S, :S], expected[0].numpy(), precision)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
 def test_rows_sum_to_one_and_nothing_is_given_to_padding_or_to_the_future(
-    artifact: MakeArtifact, precision: Precision
+    artifact: MakeArtifact, precision: Precision, provider: Provider
 ) -> None:
-    found = run_translation(session(artifact, "translation", precision), SOURCES, TARGETS, PADDING)
+    found = run_translation(session(artifact, "translation", precision, provider), SOURCES, TARGETS, PADDING)
     for matrices in found.values():
         assert matrices.dtype == np.float32
         np.testing.assert_allclose(matrices.sum(axis=-1), 1, atol=1e-5)
@@ -87,11 +87,11 @@ def test_rows_sum_to_one_and_nothing_is_given_to_padding_or_to_the_future(
     assert not found["decoder"][..., future].any()
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
 def test_neither_neighbours_nor_what_is_in_the_padding_change_a_matrix(
-    artifact: MakeArtifact, precision: Precision
+    artifact: MakeArtifact, precision: Precision, provider: Provider
 ) -> None:
-    graph = session(artifact, "translation", precision)
+    graph = session(artifact, "translation", precision, provider)
     rubbish = run_translation(graph, SOURCES, TARGETS, PADDING)
     zeros = run_translation(graph, SOURCES, TARGETS, 0)
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
@@ -104,7 +104,7 @@ def test_neither_neighbours_nor_what_is_in_the_padding_change_a_matrix(
 
 
 def test_a_target_token_changes_no_row_before_it(artifact: MakeArtifact) -> None:
-    graph = session(artifact, "translation", "int8")
+    graph = session(artifact, "translation", "int8", "cpu")
     longer: Sequence[list[int]] = [[*target, 7, 8] for target in TARGETS]
     before, after = (run_translation(graph, SOURCES, targets, PADDING) for targets in (TARGETS, longer))
     for row, target in enumerate(TARGETS):

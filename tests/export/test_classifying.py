@@ -6,7 +6,7 @@ import torch
 
 from export.classifying import OUTPUTS, Classifier
 from export.examination import TOLERANCES
-from export.manifest import Precision, read_manifest
+from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
 from model.checkpoint import load_checkpoint
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
@@ -14,21 +14,21 @@ from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 RANDOM = np.random.default_rng(7)
 SEQUENCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 60)]
 CASES = [
-    ("mean_classifier", "fp32"),
-    ("max_classifier", "fp32"),
-    ("mean_classifier", "int8"),
-    ("mean_classifier", "fp16"),
-    ("max_classifier", "fp16"),
+    ("mean_classifier", "fp32", "cpu"),
+    ("max_classifier", "fp32", "cpu"),
+    ("mean_classifier", "int8", "cpu"),
+    ("mean_classifier", "fp16", "cuda"),
+    ("max_classifier", "fp16", "cuda"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "precision"), CASES)
+@pytest.mark.parametrize(("kind", "precision", "provider"), CASES)
 def test_logits_are_pytorchs(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
     model = load_checkpoint(checkpoint(kind)).model
     directory = artifact(kind, precision)
-    results = Classifier(directory, read_manifest(directory)).classify(SEQUENCES)
+    results = Classifier(directory, read_manifest(directory), provider).classify(SEQUENCES)
     for sequence, result in zip(SEQUENCES, results, strict=True):
         with torch.inference_mode():
             logits, token_logits = model(torch.tensor([sequence]), torch.tensor([len(sequence)]))
@@ -37,12 +37,12 @@ def test_logits_are_pytorchs(
         assert result.token_logits == pytest.approx(token_logits[0].numpy(), abs=tolerance)
 
 
-@pytest.mark.parametrize(("kind", "precision"), CASES)
+@pytest.mark.parametrize(("kind", "precision", "provider"), CASES)
 def test_neither_neighbours_nor_padding_change_an_answer(
-    artifact: MakeArtifact, kind: Kind, precision: Precision
+    artifact: MakeArtifact, kind: Kind, precision: Precision, provider: Provider
 ) -> None:
     directory = artifact(kind, precision)
-    classifier = Classifier(directory, read_manifest(directory))
+    classifier = Classifier(directory, read_manifest(directory), provider)
     ids, lengths = pad(SEQUENCES, padding=299)
     logits, token_logits = classifier.session.run(OUTPUTS, {"input_ids": ids, "lengths": lengths})
     for row, sequence in enumerate(SEQUENCES):

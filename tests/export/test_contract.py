@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from model.weights import in_float, read_weights
 
 from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
@@ -22,6 +21,7 @@ from model.decoding import search
 from model.embedding import states_of
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
+from model.weights import in_float, read_weights
 from service.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.engine import beam_search as decoding
 from service.engine.beam_search import Search

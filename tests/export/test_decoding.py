@@ -8,21 +8,20 @@ import pytest
 import torch
 
 from export.decoding import FIRST_CACHE_LENGTH, DecoderRows, Memory, Translator
-from export.manifest import Precision, read_manifest
+from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
 from model.checkpoint import load_checkpoint
 from model.decoding.search import greedy_search_uncached
 from model.networks.transformer import Transformer
-from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
+from tests.export.tiny_checkpoints import GRAPHS, Kind, MakeArtifact, MakeCheckpoint
 
 RANDOM = np.random.default_rng(7)
 SOURCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4, 17, 9, 60, 2)]
 LIMIT = 48
-PRECISIONS = ["fp32", "int8", "fp16"]
 
 
-def translator(artifact: Path, n_rows: int) -> Translator:
-    return Translator(artifact, read_manifest(artifact), n_rows)
+def translator(artifact: Path, n_rows: int, provider: Provider = "cpu") -> Translator:
+    return Translator(artifact, read_manifest(artifact), n_rows, provider)
 
 
 @pytest.mark.parametrize("kind", ["translation", "translation_post_norm"])
@@ -43,20 +42,24 @@ def test_cached_decoding_at_mixed_positions_is_pytorchs_uncached_one(
     assert len({tuple(h.ids) for h in actual}) > 2, "the model ignores its source"
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_neighbours_never_change_a_translation(artifact: MakeArtifact, precision: Precision) -> None:
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
+def test_neighbours_never_change_a_translation(
+    artifact: MakeArtifact, precision: Precision, provider: Provider
+) -> None:
     directory = artifact("translation", precision)
-    together = translator(directory, n_rows=len(SOURCES)).greedy(SOURCES, LIMIT)
-    crowded = translator(directory, n_rows=3).greedy(SOURCES, LIMIT, admit_per_step=1)
-    alone = [translator(directory, n_rows=1).greedy([source], LIMIT)[0] for source in SOURCES]
+    together = translator(directory, len(SOURCES), provider).greedy(SOURCES, LIMIT)
+    crowded = translator(directory, 3, provider).greedy(SOURCES, LIMIT, admit_per_step=1)
+    alone = [translator(directory, 1, provider).greedy([source], LIMIT)[0] for source in SOURCES]
     assert [h.ids for h in together] == [h.ids for h in alone]
     assert [h.ids for h in crowded] == [h.ids for h in alone]
     assert [h.score for h in crowded] == pytest.approx([h.score for h in alone], abs=1e-4)
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_rubbish_in_the_padding_never_reaches_an_answer(artifact: MakeArtifact, precision: Precision) -> None:
-    encoder = translator(artifact("translation", precision), n_rows=1).encoder
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
+def test_rubbish_in_the_padding_never_reaches_an_answer(
+    artifact: MakeArtifact, precision: Precision, provider: Provider
+) -> None:
+    encoder = translator(artifact("translation", precision), 1, provider).encoder
     outputs = []
     for padding in (0, 299):
         ids, lengths = pad(SOURCES, padding)
@@ -66,10 +69,12 @@ def test_rubbish_in_the_padding_never_reaches_an_answer(artifact: MakeArtifact, 
             np.testing.assert_array_equal(rubbish[row, :length], clean[row, :length])
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_caches_are_written_in_place_and_nowhere_else(artifact: MakeArtifact, precision: Precision) -> None:
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
+def test_caches_are_written_in_place_and_nowhere_else(
+    artifact: MakeArtifact, precision: Precision, provider: Provider
+) -> None:
     directory = artifact("translation", precision)
-    rows = one_sequence_in_each_row(translator(directory, n_rows=4))
+    rows = one_sequence_in_each_row(translator(directory, 4, provider))
     for cache in rows.caches.values():
         cache[...] = 0.5
     rows.positions[:] = [5, 0, 30, 11]
@@ -96,7 +101,7 @@ def test_candidates_are_the_k_best_of_the_whole_distribution(artifact: MakeArtif
 
 
 def one_sequence_in_each_row(translators: Translator, k: int = 1) -> DecoderRows:
-    rows = DecoderRows(translators.decoder_step, translators.manifest, translators.n_rows, source_size=9, k=k)
+    rows = DecoderRows(translators.decoder_step, translators.manifest, translators.n_rows, 9, translators.dtype, k)
     memories: list[Memory] = translators.encode([SOURCES[0][:n] for n in range(1, translators.n_rows + 1)])
     for row, memory in enumerate(memories):
         rows.admit(row, bos=2, memory=memory)

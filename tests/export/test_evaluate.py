@@ -35,7 +35,7 @@ def test_pytorchs_own_translations_score_a_hundred(
     result = CliRunner().invoke(app, [str(artifact("translation", "fp32")), str(test), *options])
     assert result.exit_code == 0, result.stderr
     assert "chrf 100.0 nrefs:1" in result.stdout
-    assert f"translation fp32: {len(rows)} texts" in result.stdout
+    assert f"translation fp32, cpu: {len(rows)} texts" in result.stdout
 
 
 @pytest.mark.parametrize("kind", ["mean_classifier", "max_classifier"])

@@ -9,29 +9,31 @@ import onnx_ir as ir
 import pytest
 
 from export.examination import Examination
-from export.manifest import Precision, read_manifest
+from export.manifest import Precision, Provider, read_manifest
 from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, inputs, prove
 from model.checkpoint import load_checkpoint
-from tests.export.tiny_checkpoints import MakeArtifact, MakeCheckpoint
+from model.weights import WEIGHTS, read_weights, write_weights
+from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
 
 ENCODER, DECODER, ATTENTION = "encoder.onnx", "decoder_step.onnx", "attention.onnx"
+HEAD_DIM = LAYERS["d_model"] // LAYERS["n_heads"]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
+@pytest.mark.parametrize(("precision", "provider"), GRAPHS)
 @pytest.mark.parametrize(
     "wrong",
     [
         {
-            (ENCODER, "memory_projection"): "encoder outputs",
+            (ENCODER, "decoder.layers.1.cross_attention.input"): "encoder outputs",
             (ATTENTION, "encoder.layers.0.feed_forward.output"): "encoder attention",
         },
         {
             (ENCODER, "encoder.final_norm"): "hidden states",
-            (ATTENTION, "decoder_inputs.1"): "decoder attention",
+            (ATTENTION, "decoder.layers.1.self_attention.input"): "decoder attention",
         },
         {
             (DECODER, "decoder.layers.1.feed_forward.hidden"): "decoder steps",
-            (ATTENTION, "queries.1"): "cross attention",
+            (ATTENTION, "decoder.layers.1.cross_attention.input"): "cross attention",
         },
         {(DECODER, "decoder.layers.0.cross_attention.output"): "decoder steps"},
     ],
@@ -43,23 +45,47 @@ def test_one_wrong_bias_is_found(
     tmp_path: Path,
     wrong: dict[tuple[str, str], str],
     precision: Precision,
+    provider: Provider,
 ) -> None:
     """In each graph: what is said of attention.onnx does not depend on the others, nor they on it."""
     spoiled = tmp_path / "spoiled"
     shutil.copytree(artifact("translation", precision), spoiled)
-    for graph, layer in wrong:
-        model = ir.load(spoiled / graph)
+    for name, layer in wrong:
+        path = spoiled / provider / name
+        model = ir.load(path)
         bias = model.graph.initializers[f"{layer}.bias"]
         assert bias.const_value is not None
-        values = bias.const_value.numpy().copy()
-        values[::2] += 0.5  # not all of them: layer normalization would take that away again
-        bias.const_value = ir.tensor(values, name=bias.name)
-        ir.save(model, spoiled / graph)
+        error = np.zeros(bias.const_value.shape.numpy(), bias.const_value.dtype.numpy())
+        # Scores see a query's bias times attention's factor, and nothing else of this layer's.
+        queries_alone = name == ATTENTION and layer.endswith("cross_attention.input")
+        error[::2] += 0.5 * HEAD_DIM**0.5 if queries_alone else 0.5  # all of them layer normalization would take away
+        users = [use.node for use in bias.uses()]
+        added = ir.node("Add", [bias, ir.Value(name="error", const_value=ir.tensor(error, name="error"))])
+        model.graph.initializers.add(added.inputs[1])  # type: ignore[arg-type]
+        model.graph.insert_before(users[0], added)
+        for node in users:
+            node.replace_input_with(list(node.inputs).index(bias), added.outputs[0])
+        path.write_bytes(ir.to_proto(model).SerializeToString())
     with pytest.raises(ProofError) as found:
         prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
     failures = str(found.value).split("; ")
+    assert all(line.startswith(f"{provider}: ") for line in failures)
     for failure in wrong.values():
-        assert any(line.startswith(f"{failure}: relative error") for line in failures), failure
+        assert any(line.startswith(f"{provider}: {failure}: relative error") for line in failures), failure
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "fp16"])
+def test_one_wrong_tensor_is_found_however_small_it_is(
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, tmp_path: Path, precision: Precision
+) -> None:
+    spoiled = tmp_path / "spoiled"
+    shutil.copytree(artifact("translation", precision), spoiled)
+    tensors = read_weights(spoiled / WEIGHTS)
+    tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
+    write_weights(spoiled / WEIGHTS, tensors)
+    (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # which would say that it is damaged
+    with pytest.raises(ProofError, match="weights: the most different tensor: relative error"):
+        prove(spoiled, read_manifest(tmp_path), load_checkpoint(checkpoint("translation")))
 
 
 def select_the_least_probable(graph: ir.Graph) -> None:
@@ -92,12 +118,13 @@ def test_what_only_searches_meet_is_found(
 ) -> None:
     spoiled = tmp_path / "spoiled"
     shutil.copytree(artifact("translation", "int8"), spoiled)
-    model = ir.load(spoiled / DECODER)
+    path = spoiled / "cpu" / DECODER
+    model = ir.load(path)
     spoil(model.graph)
-    ir.save(model, spoiled / DECODER)
+    path.write_bytes(ir.to_proto(model).SerializeToString())
     with pytest.raises(ProofError) as found:
         prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
-    assert str(found.value).startswith(failure)
+    assert str(found.value).startswith(f"cpu: {failure}")
     assert ";" not in str(found.value)  # nothing else notices
 
 

@@ -82,7 +82,9 @@ def test_a_translator_exports_to_what_it_is(tmp_path: Path, values: Values) -> N
     assert len({tuple(h.ids) for h in expected}) > 2, "a model that says one thing of everything shows nothing"
 
     targets = [[BOS_ID, *h.ids] for h in expected]
-    matrices = run_translation(open_session(tmp_path / "out/attention.onnx"), SEQUENCES, targets, PADDING)
+    matrices = run_translation(
+        open_session(tmp_path / "out", manifest, "cpu/attention.onnx"), SEQUENCES, targets, PADDING
+    )
     for row, (source, target) in enumerate(zip(SEQUENCES, targets, strict=True)):
         S, T = len(source), len(target)
         alone = translation_matrices(model, torch.tensor([source]), torch.tensor([S]), torch.tensor([target]))
@@ -99,7 +101,7 @@ def test_a_classifier_exports_to_what_it_is(tmp_path: Path, values: Values) -> N
     model, manifest = written(tmp_path, CLASSIFICATION | {"n_encoder_layers": 2} | values)
     assert isinstance(model, TransformerClassifier)
     found = Classifier(tmp_path / "out", manifest).classify(SEQUENCES)
-    matrices = run_classifier(open_session(tmp_path / "out/attention.onnx"), SEQUENCES, PADDING)
+    matrices = run_classifier(open_session(tmp_path / "out", manifest, "cpu/attention.onnx"), SEQUENCES, PADDING)
     for sequence, classification, matrix in zip(SEQUENCES, found, matrices, strict=True):
         S = len(sequence)
         logits, token_logits = model(torch.tensor([sequence]), torch.tensor([S]))

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-import onnx_ir as ir
 import torch
 from torch import nn
 
-from export.manifest import Precision
+from export.manifest import Precision, Provider
 from export.proof import TEXTS
 from model.checkpoint import build_model, save_checkpoint
 from model.tokenizer import EOS_ID, train_tokenizer
@@ -52,7 +51,9 @@ MAX_SOURCE_TOKENS = 60
 
 MakeCheckpoint = Callable[[Kind], Path]
 MakeArtifact = Callable[[Kind, Precision], Path]
-MakeGraphs = Callable[[Kind, Precision], dict[str, ir.Model]]
+
+GRAPHS: list[tuple[Precision, Provider]] = [("fp32", "cpu"), ("int8", "cpu"), ("fp16", "cuda")]
+"""Graphs of each kind: in float32, in int8 and in float16."""
 
 
 def write_checkpoint(directory: Path, kind: Kind) -> None:

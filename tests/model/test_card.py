@@ -12,7 +12,7 @@ from model.recipe import Experiment, load_experiment
 from tests.model import tiny_configs
 from tests.model.tiny_configs import CLASSIFIER, LANGUAGE_MODEL, RECURRENT, TRANSLATOR, configured
 
-SHIPPED = sorted((Path(__file__).parents[2] / "checkpoints").iterdir())
+SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").iterdir())
 
 TRAINING: dict[str, Any] = {"steps": 20, "tokens": 2e6, "hours": 0.1, "threads": 2, "precision": "32-true"}
 TRANSLATED = {"ours": {"bleu": 30.0, "chrf": 50.0}}

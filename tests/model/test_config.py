@@ -11,17 +11,17 @@ from model.config import CONFIG, ClassifierConfig, Config, ConfigError, Transfor
 from model.recipe import RECIPE, DataConfig, load_experiment, load_recipe
 
 ROOT = Path(__file__).parents[2]
-CONFIGS, CHECKPOINTS = ROOT / "model" / "configs", ROOT / "checkpoints"
+CONFIGS, ARTIFACTS = ROOT / "model" / "configs", ROOT / "artifacts"
 
 
-EXPERIMENTS = sorted(path.parent for top in (CHECKPOINTS, CONFIGS) for path in top.rglob(CONFIG))
+EXPERIMENTS = sorted(path.parent for top in (ARTIFACTS, CONFIGS) for path in top.rglob(CONFIG))
 
 
 @pytest.mark.parametrize("directory", EXPERIMENTS, ids=lambda path: path.name)
 def test_every_model_in_the_tree_has_a_valid_configuration_and_recipe_and_the_name_of_its_directory(
     directory: Path,
 ) -> None:
-    name = directory.name if directory.parent in (CHECKPOINTS, CONFIGS) else f"{directory.parent.name}-{directory.name}"
+    name = directory.name if directory.parent in (ARTIFACTS, CONFIGS) else f"{directory.parent.name}-{directory.name}"
     assert load_experiment(directory).name == name
 
 
@@ -39,7 +39,7 @@ def test_the_lectures_own_classifier_is_there() -> None:
 
 
 def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> None:
-    model = load_config(CHECKPOINTS / "translate-en-fr").model
+    model = load_config(ARTIFACTS / "translate-en-fr").model
     assert isinstance(model, TransformerConfig)
     assert model.n_encoder_layers > model.n_decoder_layers
 
@@ -66,7 +66,7 @@ def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, before: s
 
 @pytest.mark.parametrize("use", ["train", "validation", "test"])
 def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
-    data = load_recipe(CHECKPOINTS / "translate-ru-en").data
+    data = load_recipe(ARTIFACTS / "translate-ru-en").data
     assert data.aligned is not None
     with pytest.raises(ValidationError, match=f"aligned: {data.aligned.file} is in {use} too"):
         DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(DATA is None, reason="ATTEND_TEST_DATA names no 
 
 
 def sources() -> list[DataSource]:
-    paths = sorted(path for top in (ROOT / "checkpoints", ROOT / "model" / "configs") for path in top.rglob(RECIPE))
+    paths = sorted(path for top in (ROOT / "artifacts", ROOT / "model" / "configs") for path in top.rglob(RECIPE))
     recipes = [load_recipe(path.parent) for path in paths]
     named = {source.file: source for recipe in recipes for source in (*recipe.data.kept(), *recipe.data.test)}
     return list(named.values())
@@ -30,7 +30,7 @@ def test_a_corpus_that_a_configuration_names_is_there_and_well_formed(source: Da
     assert load_rows(source, Path(DATA))
 
 
-@pytest.mark.parametrize("checkpoint", sorted((ROOT / "checkpoints").iterdir()), ids=lambda path: path.name)
+@pytest.mark.parametrize("checkpoint", sorted((ROOT / "artifacts").iterdir()), ids=lambda path: path.name)
 def test_a_shipped_checkpoint_reaches_its_published_score(checkpoint: Path) -> None:
     assert DATA is not None
     [result] = evaluate(load_checkpoint(checkpoint), load_recipe(checkpoint).data.test[-1:], Path(DATA))

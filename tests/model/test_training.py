@@ -309,7 +309,7 @@ def test_weights_that_do_not_fit_are_refused(trained_translator: Path, tmp_path:
     shutil.copytree(trained_translator, tmp_path / "out")
     weights = (tmp_path / "out" / WEIGHTS).read_bytes()
     (tmp_path / "out" / WEIGHTS).write_bytes(weights[:-100])
-    with pytest.raises(CheckpointError, match=r"model\.safetensors does not hold the weights"):
+    with pytest.raises(CheckpointError, match=r"weights\.safetensors does not hold the weights"):
         load_checkpoint(tmp_path / "out")
     with pytest.raises(CheckpointError, match=r"is not a checkpoint: config\.yaml is missing"):
         load_checkpoint(tmp_path / "absent")

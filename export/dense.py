@@ -1,0 +1,191 @@
+"""Dense layers and tables as a graph computes them: in floats, or in bytes.
+
+Every product of activations x (..., K) with a weight (N, K) of bytes, and its bias, is
+
+    q = QuantizeLinear(x)                                unsigned bytes around a zero point, on a constant scale
+    y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each of its rows
+
+What a graph does with weights alone, it does in nodes that ONNX Runtime computes once, when it loads the graph: rows
+are chosen, joined, transposed, scaled. So the tensors that it is given are the model's own, whatever is made of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from export.onnx_attention import OPSET, look_up
+from model.networks.attention import MultiHeadAttention, inverse_temperature
+from model.networks.layers import DecoderLayer
+from model.weights import of_columns
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How activations become bytes: the largest magnitude is `limit` away from `zero_point`."""
+
+    zero_point: int
+    limit: int
+
+
+SIGNED = Rounding(zero_point=91, limit=91)
+POSITIVE = Rounding(zero_point=0, limit=182)
+"""After a ReLU no byte is spent on signs; what is negative becomes zero here, without it."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A weight (N, K) and its bias (N); of bytes the scales (N, 1), and how activations become bytes too."""
+
+    weight: Tensor
+    bias: Tensor | None
+    scales: Tensor | None = None
+    step: Tensor | None = None
+    rounding: Rounding = SIGNED
+
+    def rows(self, rows: slice) -> "Dense":
+        """Some of the rows."""
+        bias, scales = (None if x is None else x[rows] for x in (self.bias, self.scales))
+        return replace(self, weight=self.weight[rows], bias=bias, scales=scales)
+
+    def chosen(self, rows: Tensor) -> "Dense":
+        """The rows of these numbers, of a weight without bias."""
+        scales = None if self.scales is None else look_up(self.scales, rows)
+        return replace(self, weight=look_up(self.weight, rows), scales=scales)
+
+    def times(self, factor: float) -> "Dense":
+        """The products, multiplied by a factor."""
+
+        # In float32: of float16 ONNX Runtime multiplies no constants before it runs.
+        def scaled(x: Tensor) -> Tensor:
+            return (x.float() * factor).to(x.dtype)
+
+        bias = None if self.bias is None else scaled(self.bias)
+        if self.scales is not None:
+            return replace(self, bias=bias, scales=scaled(self.scales))
+        return replace(self, bias=bias, weight=scaled(self.weight))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x (..., K) to (..., N)."""
+        if self.scales is None or self.step is None:
+            return F.linear(x, self.weight, self.bias)
+        zero_point = torch.tensor(self.rounding.zero_point, dtype=torch.uint8)
+        rows = torch.onnx.ops.symbolic(
+            "QuantizeLinear", (x, self.step, zero_point), dtype=torch.uint8, shape=x.shape, version=OPSET
+        )
+        return torch.onnx.ops.symbolic(
+            "com.microsoft::MatMulIntegerToFloat",
+            (rows, self.weight.t(), self.step, self.scales.flatten(), zero_point, None, self.bias),
+            dtype=torch.float32,
+            shape=(*x.shape[:-1], self.weight.shape[0]),
+            version=1,
+        )
+
+
+def joined(parts: Sequence[Dense]) -> Dense:
+    """Several products of one input as one."""
+    weight = torch.cat([part.weight for part in parts])
+    bias, scales = (
+        torch.cat([x for x in xs if x is not None]) if xs[0] is not None else None
+        for xs in ([part.bias for part in parts], [part.scales for part in parts])
+    )
+    return replace(parts[0], weight=weight, bias=bias, scales=scales)
+
+
+class Int8Linear(nn.Module):
+    """A dense layer of bytes.
+
+    Args:
+        weight, scales, bias: (N, K), (N, 1) and (N).
+        step: the scale of activations; None where it is another layer's.
+    """
+
+    weight: Tensor
+    weight_scales: Tensor
+    step: Tensor | None
+
+    def __init__(
+        self, weight: Tensor, scales: Tensor, bias: Tensor | None, step: Tensor | None, rounding: Rounding = SIGNED
+    ) -> None:
+        super().__init__()
+        self.rounding = rounding
+        self.bias = bias
+        self.register_buffer("weight", weight)
+        self.register_buffer("weight_scales", scales)
+        self.register_buffer("step", step)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., K) to (..., N)."""
+        return dense(self)(x)
+
+
+class Int8Embedding(nn.Module):
+    """A table of bytes (V, K), with scales (V, 1), or (V, blocks) for each 64 numbers of a row.
+
+    Args:
+        step: of what is multiplied by the table where it also projects.
+    """
+
+    weight: Tensor
+    weight_scales: Tensor
+    step: Tensor | None
+
+    def __init__(self, weight: Tensor, scales: Tensor, step: Tensor | None = None) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.register_buffer("weight_scales", scales)
+        self.register_buffer("step", step)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """ids (B, S) to vectors (B, S, K) in float32."""
+        scales = look_up(self.weight_scales, ids).float()
+        return look_up(self.weight, ids).float() * of_columns(scales, self.weight.shape[1])
+
+
+def dense(layer: nn.Module) -> Dense:
+    """A layer, or a table to project by."""
+    match layer:
+        case Int8Linear():
+            return Dense(layer.weight, layer.bias, layer.weight_scales, layer.step, layer.rounding)
+        case Int8Embedding():
+            return Dense(layer.weight, None, layer.weight_scales, layer.step)
+        case nn.Linear():
+            return Dense(layer.weight, layer.bias)
+        case nn.Embedding():
+            return Dense(layer.weight, None)
+    raise TypeError(f"{type(layer).__name__} is neither a dense layer nor a table")
+
+
+def scaled_input(attention: MultiHeadAttention) -> Dense:
+    """The stacked projection of self-attention, with queries whose scores need no factor.
+
+    ONNX Runtime's products of one row are fast only where they are not scaled, so the weights are.
+    """
+    whole, d = dense(attention.input), attention.d_model
+    return joined([scaled(attention, whole.rows(slice(0, d))), whole.rows(slice(d, 3 * d))])
+
+
+def scaled_query(attention: MultiHeadAttention) -> Dense:
+    """The query's projection of cross-attention, the same way."""
+    if attention.stacked:
+        return scaled(attention, dense(attention.input).rows(slice(0, attention.d_model)))
+    return scaled(attention, dense(attention.query))
+
+
+def scaled(attention: MultiHeadAttention, query: Dense) -> Dense:
+    """A query's projection with the factor of its scores, which none needs to find the highest."""
+    return query if attention.hard else query.times(inverse_temperature(attention.beta, attention.head_dim))
+
+
+def memory_projection(layers: Sequence[DecoderLayer], step: Tensor | None) -> Dense:
+    """Key and value of each layer in turn: all layers project the same memory, so all of it is one product."""
+    parts = []
+    for attention in (layer.cross_attention for layer in layers):
+        d = attention.d_model
+        if attention.stacked:
+            parts.append(dense(attention.input).rows(slice(d, 3 * d)))
+        else:
+            parts += [dense(attention.key), dense(attention.value)]
+    return replace(joined(parts), step=step)

@@ -1,0 +1,114 @@
+"""weights.safetensors: every tensor of a checkpoint or an artifact once, under the name that the model gives it.
+
+A matrix `P` (N, K) may be int8. Then `P.scales` tells what its numbers are multiplied by: (N, 1), one scale for each
+row, or (N, K / 64 rounded up), one for each 64 columns of a row. What ends in `.step` is the scale of activations, and
+what the shape of a model alone tells (an encoding of positions) may be there for graphs that read it.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+WEIGHTS = "weights.safetensors"
+SCALES, STEP = ".scales", ".step"
+
+BLOCK = 64
+"""Columns that share a scale where a row has several."""
+ALIGNMENT = 64
+"""A cache line. Mapped into memory, what is large lies on such lines: read across them, a product takes longer."""
+
+TYPES = {
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.int8: "I8",
+    torch.int64: "I64",
+    torch.bool: "BOOL",
+}
+
+
+class WeightsError(ValueError):
+    """A file of weights is damaged, or holds those of another model."""
+
+
+def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """The same bytes for the same tensors. Those that fill whole cache lines come first, so that all of them are
+    aligned; the others by the size of their numbers, and all by name.
+    """
+
+    def order(name: str) -> tuple[bool, int, str]:
+        return tensors[name].nbytes % ALIGNMENT != 0, -tensors[name].element_size(), name
+
+    header, end = {}, 0
+    for name in sorted(tensors, key=order):
+        tensor, start = tensors[name], end
+        end = start + tensor.nbytes
+        header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    part = path.with_name(f"{path.name}.part")  # what is read of a file that was there may still be mapped
+    with part.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in header:
+            file.write(tensors[name].detach().contiguous().numpy().tobytes())
+    part.replace(path)
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Every tensor as it is stored, by name.
+
+    Raises:
+        WeightsError: the file is damaged.
+    """
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise WeightsError(f"{path} is damaged: {error}") from error
+
+
+def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
+    """Load what is stored into a model of float32.
+
+    Raises:
+        WeightsError: it is not what the model has.
+    """
+    own, derived = model.state_dict(), dict(model.named_buffers())
+    foreign = [
+        name
+        for name in stored
+        if name not in own and name not in derived and not name.endswith(STEP) and name.removesuffix(SCALES) not in own
+    ]
+    if foreign:
+        raise WeightsError(f"the model has no {', '.join(sorted(foreign))}")
+    missing = sorted(own.keys() - stored.keys())
+    if missing:
+        raise WeightsError(f"{', '.join(missing)} of the model are missing")
+    try:
+        model.load_state_dict({name: in_float(name, stored) for name in own})
+    except RuntimeError as error:
+        raise WeightsError(str(error)) from error
+
+
+def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
+    """A stored tensor, multiplied by its scales if it is int8.
+
+    Raises:
+        WeightsError: its scales are missing, or are of another tensor.
+    """
+    tensor = stored[name]
+    if tensor.dtype != torch.int8:
+        return tensor
+    scales = stored.get(name + SCALES)
+    n_blocks = -(-tensor.shape[-1] // BLOCK)
+    if tensor.ndim != 2 or scales is None or scales.shape not in ((len(tensor), 1), (len(tensor), n_blocks)):
+        raise WeightsError(f"{name} is int8 without a scale for each row, or for every {BLOCK} numbers of it")
+    return tensor.float() * of_columns(scales.float(), tensor.shape[1])
+
+
+def of_columns(scales: Tensor, n_columns: int) -> Tensor:
+    """Scales (..., blocks) of the blocks of a row as those of its columns (..., n_columns); one is for all of them."""
+    return scales if scales.shape[-1] == 1 else scales.repeat_interleave(BLOCK, dim=-1)[..., :n_columns]

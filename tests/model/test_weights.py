@@ -1,0 +1,99 @@
+"""The file of weights: what is written is read, from places where a processor reads fast; the rest is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from model.weights import (
+    ALIGNMENT,
+    BLOCK,
+    SCALES,
+    WEIGHTS,
+    WeightsError,
+    give_weights,
+    in_float,
+    read_weights,
+    write_weights,
+)
+
+TENSORS = {
+    "odd": torch.arange(5, dtype=torch.int8),
+    "table": torch.randn(16, 24),
+    "bias": torch.randn(7),
+    "flags": torch.arange(9) > 4,
+    "halves": torch.randn(3, 32).half(),
+    "number": torch.tensor(0.5),
+    "numbers": torch.randint(-9, 9, (2, 64), dtype=torch.int8),
+}
+
+
+def test_any_reader_of_safetensors_reads_what_is_written(tmp_path: Path) -> None:
+    write_weights(tmp_path / WEIGHTS, TENSORS)
+    for read in (load_file(tmp_path / WEIGHTS), read_weights(tmp_path / WEIGHTS)):
+        assert read.keys() == TENSORS.keys()
+        for name, tensor in TENSORS.items():
+            assert read[name].dtype == tensor.dtype
+            assert torch.equal(read[name], tensor)
+
+
+def test_the_same_tensors_are_the_same_bytes_in_any_order(tmp_path: Path) -> None:
+    write_weights(tmp_path / "one", TENSORS)
+    write_weights(tmp_path / "other", dict(reversed(TENSORS.items())))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+def test_whole_cache_lines_and_all_numbers_are_aligned(tmp_path: Path) -> None:
+    write_weights(tmp_path / WEIGHTS, TENSORS)
+    content = (tmp_path / WEIGHTS).read_bytes()
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:start])
+    for name, tensor in TENSORS.items():
+        place = start + header[name]["data_offsets"][0]
+        assert place % (tensor.element_size() if tensor.nbytes % ALIGNMENT else ALIGNMENT) == 0, name
+
+
+def test_bytes_are_multiplied_by_the_scale_of_their_row_or_of_their_block() -> None:
+    numbers = torch.randint(-90, 91, (3, 2 * BLOCK + 5), dtype=torch.int8)
+    rows, blocks = torch.rand(3, 1), torch.rand(3, 3).half()
+    assert torch.equal(in_float("w", {"w": numbers, "w" + SCALES: rows}), numbers * rows)
+    found = in_float("w", {"w": numbers, "w" + SCALES: blocks})
+    for i in range(3):
+        columns = slice(BLOCK * i, BLOCK * (i + 1))
+        assert torch.equal(found[:, columns], numbers[:, columns] * blocks[:, i : i + 1].float())
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"weight": torch.zeros(4, 3, dtype=torch.int8)}, "weight is int8 without a scale for each row"),
+        ({"weight": torch.zeros(4, 3, dtype=torch.int8), "weight.scales": torch.ones(1, 1)}, "weight is int8 without"),
+        ({"weight": torch.zeros(3, 4)}, "size mismatch"),
+        ({"weight": None}, "weight of the model are missing"),
+        ({"other": torch.zeros(1)}, "the model has no other"),
+        ({"other.scales": torch.zeros(1)}, r"the model has no other\.scales"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes: dict[str, Tensor | None], sentence: str) -> None:
+    tensors = {"weight": torch.zeros(4, 3), "bias": torch.zeros(4)} | changes
+    with pytest.raises(WeightsError, match=sentence):
+        give_weights(nn.Linear(3, 4), {name: tensor for name, tensor in tensors.items() if tensor is not None})
+
+
+def test_scales_of_activations_are_nothing_that_a_model_computes_with() -> None:
+    layer = nn.Linear(3, 4)
+    give_weights(
+        layer,
+        {"weight": torch.ones(4, 3).half(), "bias": torch.ones(4), "input.step": torch.ones(())},
+    )
+    assert torch.equal(layer.weight, torch.ones(4, 3))
+
+
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    write_weights(tmp_path / WEIGHTS, TENSORS)
+    (tmp_path / WEIGHTS).write_bytes((tmp_path / WEIGHTS).read_bytes()[:-1])
+    with pytest.raises(WeightsError, match=r"weights\.safetensors is damaged"):
+        read_weights(tmp_path / WEIGHTS)
