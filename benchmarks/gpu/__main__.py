@@ -16,6 +16,7 @@ Data = Annotated[
     typer.Option(envvar="ATTEND_TEST_DATA", help="Directory of the corpora; without it our own sentences."),
 ]
 Model = Annotated[str, typer.Option(help=f"{SHIPPED} or {RANDOM}.")]
+Works = Annotated[int | None, typer.Option(help="Only the first.")]
 OnProvider = Annotated[ProviderName, typer.Option(envvar="PROVIDER", help="cpu: to try a part without a GPU.")]
 
 
@@ -55,16 +56,17 @@ def speed_command(
     model: Model = SHIPPED,
     provider: OnProvider = "cuda",
     repetitions: int = 3,
+    works: Works = None,
 ) -> None:
     """Target tokens a second, without HTTP."""
-    speed.tokens_per_second(engine, model, provider, repetitions)
+    speed.tokens_per_second(engine, model, provider, repetitions, works)
 
 
 @app.command("loop")
 def loop_command(
     model: Model = SHIPPED,
     provider: OnProvider = "cuda",
-    works: Annotated[int | None, typer.Option(help="Only the first.")] = None,
+    works: Works = None,
 ) -> None:
     """Target tokens a second of a loop in which nothing is moved."""
     loop.measure(model, provider, works)

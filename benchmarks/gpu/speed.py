@@ -26,7 +26,9 @@ REPEATED, PROFILED = 50, 30
 THREADS = 4
 
 
-def tokens_per_second(engine_name: str, model: str, provider: ProviderName, repetitions: int) -> None:
+def tokens_per_second(
+    engine_name: str, model: str, provider: ProviderName, repetitions: int, n_works: int | None
+) -> None:
     """Say what an engine makes of all works at each beam size and number of sentences in flight.
 
     Args:
@@ -37,7 +39,7 @@ def tokens_per_second(engine_name: str, model: str, provider: ProviderName, repe
     alone: dict[int, list[list[int]]] = {}
     for beam_size in BEAM_SIZES:
         for batch in BATCHES:
-            works = inputs.works[model][: FEWER_WORKS.get(batch)]
+            works = inputs.works[model][:n_works][: FEWER_WORKS.get(batch)]
             answers, seconds = _timed(engine, works, beam_size, batch, repetitions)
             first = alone.setdefault(beam_size, answers)
             say(
