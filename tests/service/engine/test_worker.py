@@ -3,12 +3,14 @@
 import asyncio
 import multiprocessing.connection
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -175,11 +177,11 @@ def test_a_worker_ends_also_where_its_event_loop_has_ended_before(translator_art
     assert not worker._process.child.is_alive()
 
 
-def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact) -> None:
-    manifest = translator_artifact.manifest
-    broken = Artifact(translator_artifact.directory / "nowhere", manifest)
-    with pytest.raises(StartRefused, match=r"nowhere.*cannot load it"):
-        make_worker(broken)
+def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact, tmp_path: Path) -> None:
+    broken = shutil.copytree(translator_artifact.directory, tmp_path / "broken")
+    (broken / "cpu" / "encoder.onnx").write_bytes(b"no graph")
+    with pytest.raises(StartRefused, match=r"broken.*encoder\.onnx.*cannot load it"):
+        make_worker(Artifact(broken, translator_artifact.manifest))
 
 
 async def test_who_stops_does_not_wait_for_a_process_that_loads(
