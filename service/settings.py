@@ -36,8 +36,7 @@ class Settings(BaseSettings):
     )
     cuda_graphs: bool = Field(
         default=False,
-        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs. "
-        "No GPU has run this yet.",
+        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs.",
     )
     slots: int | None = Field(
         default=None,
