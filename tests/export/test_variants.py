@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.artifact import export, write
+from export.artifact import export, served_models, write
 from export.attention_proof import run_classifier, run_translation
 from export.classifying import Classifier
 from export.decoding import Translator
@@ -52,6 +52,12 @@ RANDOM = np.random.default_rng(7)
 SEQUENCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 2, 30, 4, 17)]
 PADDING = 299
 MAX_TARGET_TOKENS = 16
+
+
+@pytest.fixture(autouse=True)
+def _graphs_of_the_cpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those for CUDA are proved in other tests, of fewer models."""
+    monkeypatch.setattr("export.artifact.served_models", lambda *given: {"cpu": served_models(*given)["cpu"]})
 
 
 def name_of(values: Values) -> str:
