@@ -123,7 +123,6 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     name_nodes(model, tensors)
     anonymize(model)
     name_boundary(model, inputs | signature.outputs)
-
     return model
 
 

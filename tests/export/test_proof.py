@@ -56,7 +56,7 @@ def test_one_wrong_bias_is_found(
         bias = model.graph.initializers[f"{layer}.bias"]
         assert bias.const_value is not None
         error = np.zeros(bias.const_value.shape.numpy(), bias.const_value.dtype.numpy())
-        # Scores see a query's bias times attention's factor, and nothing else of this layer's.
+        # Attention multiplies the query's bias by its factor, and the other biases of this layer change no matrix.
         queries_alone = name == ATTENTION and layer.endswith("cross_attention.input")
         error[::2] += 0.5 * HEAD_DIM**0.5 if queries_alone else 0.5  # all of them layer normalization would take away
         users = [use.node for use in bias.uses()]
