@@ -13,6 +13,7 @@
         ├── TooLarge                413
         ├── UnsupportedMediaType    415
         ├── NotAcceptable           422
+        │   └── FieldsNotAcceptable
         ├── ClientGone              499  never sent, only counted: nobody is left to read it
         ├── InferenceFailed         500
         ├── DeadlinePassed          504
@@ -30,6 +31,7 @@ The message is one sentence, with the numbers in it.
 
 # ruff: noqa: N818  Each name says what happened, and reads better without "Error" behind it.
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -54,6 +56,9 @@ class RequestError(AttendError):
 
     status: ClassVar[int]
     title: ClassVar[str]
+
+    fields: Sequence[tuple[Sequence[str | int], str]] = ()
+    """Where each mistake is in the body, and what is wrong."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -96,6 +101,18 @@ class NotAcceptable(RequestError):
     """Well-formed, but not something this service can do."""
 
     status, title = 422, "Unprocessable Content"
+
+
+class FieldsNotAcceptable(NotAcceptable):
+    """Fields have the wrong shape; at least one."""
+
+    def __init__(self, fields: Sequence[tuple[Sequence[str | int], str]]) -> None:
+        loc, message = fields[0]
+        first = f"{'.'.join(map(str, loc))}: {message}"
+        super().__init__(
+            first if len(fields) == 1 else f"{len(fields)} fields are not acceptable; the first is {first}"
+        )
+        self.fields = fields
 
 
 class RetryLater(RequestError):

@@ -3,6 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -34,6 +35,9 @@ class Metrics:
         self.request_seconds = Histogram(
             "attend_request_seconds", "Whole requests.", ["route"], registry=registry, buckets=SECONDS
         )
+        # Labels are looked up once: that takes longer than counting.
+        self._requests = cache(self.requests.labels)
+        self._request_seconds = cache(self.request_seconds.labels)
         self.queue_seconds = Histogram(
             "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], registry=registry, buckets=SECONDS
         )
@@ -54,6 +58,11 @@ class Metrics:
         self.rejected = Counter(
             "attend_rejected", "Requests refused before they were queued.", ["task", "reason"], registry=registry
         )
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """A request was answered after so many seconds."""
+        self._requests(route, status).inc()
+        self._request_seconds(route).observe(seconds)
 
     def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
         """Read gauges from `states` at every scrape."""

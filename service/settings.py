@@ -110,6 +110,11 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severity that is logged."
     )
+    access_log: bool = Field(
+        default=False,
+        description="Log a line for each request: method, path, status, time, request id. Health checks and scrapes "
+        "have theirs only with ATTEND_LOG_LEVEL=debug.",
+    )
 
     @field_validator("cuda_graphs")
     @classmethod

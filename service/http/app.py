@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
-from service.http import problems
-from service.http.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
+from service.http.middleware import Middleware
+from service.http.problems import openapi_of, routing_problem
 from service.http.routes import model_routes, operations_routes
 from service.metrics import Metrics
 from service.playground import playground_routes
@@ -27,22 +29,32 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
         yield
         await asyncio.to_thread(models.stop, settings.drain_timeout_s)
 
+    of_models = model_routes(models, settings)
+    routers = of_models, operations_routes(models, metrics), playground_routes()
     app = FastAPI(
         title="attend",
         version="1",
         description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",
         lifespan=lifespan,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+        exception_handlers={HTTPException: routing_problem},
+        # The application's own routes: it matches each request twice against those of an included router.
+        routes=[route for router in routers for route in router.routes],
     )
     app.state.models = models
     metrics.watch(models.states)
-    problems.install(app)
-    app.include_router(playground_routes())
-    app.include_router(model_routes(models, settings))
-    app.include_router(operations_routes(models, metrics))
-    # The last one added is the outermost.
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, timeout_s=settings.body_timeout_s)
-    app.add_middleware(CancelOnDisconnect)
-    app.add_middleware(Bookkeeping, metrics=metrics)
-    app.openapi = problems.openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way
+    app.add_middleware(
+        Middleware,
+        metrics=metrics,
+        at_once={
+            route.path: route.get_route_handler()
+            for route in of_models.routes
+            if isinstance(route, APIRoute) and route.methods == {"POST"}
+        },
+        max_body_bytes=settings.max_body_bytes,
+        body_timeout_s=settings.body_timeout_s,
+        access_log=settings.access_log,
+    )
+    app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way
     return app

@@ -1,14 +1,14 @@
-"""What every request passes, as plain ASGI: bookkeeping, clients that leave, bodies too large or too slow."""
+"""What every request passes, as plain ASGI: its id, limits on its body, a client that leaves, its errors, its count."""
 
 import asyncio
 import logging
 import random
 import re
-import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge
@@ -18,163 +18,173 @@ from service.schemas.timing import Timing
 
 logger = logging.getLogger(__name__)
 
-REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
+Handler = Callable[[Request], Awaitable[Response]]
+
+REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[\x21-\x7e]{0,128})?")
+
+OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
+"""What machines ask all day long: their lines would bury the others."""
 
 
-class Bookkeeping:
-    """Gives every request its id and timing, puts them into the response's headers, counts and logs it once.
+class Middleware:
+    """Gives every request its id and timing, answers its error, counts it once, and logs it where that is asked for.
 
-    An error that nobody caught ends here: logged with the request id, answered without a word about its cause.
+    Args:
+        at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
+        max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
+        access_log: whether to log a line for each request.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self.app = app
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        at_once: Mapping[str, Handler],
+        max_body_bytes: int,
+        body_timeout_s: float,
+        access_log: bool,
+    ) -> None:
+        self._app = app
         self._metrics = metrics
+        self._at_once = at_once
+        self._max_body_bytes = max_body_bytes
+        self._body_timeout_s = body_timeout_s
+        self._access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await self._app(scope, receive, send)
             return
+        began = perf_counter()
         method = scope["method"]
         if method == "HEAD":  # the server leaves the body out
             scope = {**scope, "method": "GET"}
-        request = Request(scope, receive)
-        request.state.request_id = (
-            _matching(REQUEST_ID, request.headers.get("x-request-id"))
-            or uuid.UUID(int=random.getrandbits(128), version=4).hex
-        )
-        request.state.timing = Timing()
-        began = perf_counter()
-        status: int | None = None
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                _add_headers(request, MutableHeaders(scope=message))
-            await send(message)
-
+        handle = self._at_once.get(scope["path"]) if method == "POST" else None
+        exchange = _Exchange(scope, receive, send, self._max_body_bytes, self._body_timeout_s)
         try:
-            await self.app(scope, receive, send_with_headers)
-        except ClientGone:
-            status = ClientGone.status
-        except asyncio.CancelledError:  # the server has drained and waits no longer
-            if status is not None:
-                raise
-            error: RequestError = Draining("the service stopped before this request was answered", retry_after_s=5)
-            await refusal(request, error)(scope, receive, send_with_headers)
+            if handle is None:
+                await self._app(scope, exchange.receive, exchange.send)
+            else:
+                answer = await handle(Request(scope, exchange.receive))
+                await answer(scope, exchange.receive, exchange.send)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException:  # a panic of a library in Rust is no Exception
-            logger.exception("request %s failed", request.state.request_id)
-            if status is not None:
-                raise  # the response has begun: all that is left is to break it off
-            error = InferenceFailed(f"an unexpected error; the log has it under request id {request.state.request_id}")
-            await refusal(request, error)(scope, receive, send_with_headers)
+        except BaseException as error:  # a panic of a library in Rust is no Exception
+            await exchange.fail(error)
         finally:
-            self._count(method, request, status or InferenceFailed.status, perf_counter() - began)
-
-    def _count(self, method: str, request: Request, status: int, seconds: float) -> None:
-        route = getattr(request.scope.get("route"), "path", "unmatched")
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.request_seconds.labels(route).observe(seconds)
-        logger.info("%s %s %d %.1f ms %s", method, route, status, seconds * 1000, request.state.request_id)
-
-
-class CancelOnDisconnect:
-    """Once a request is read, watches its client: when the client leaves, cancels the work and raises ClientGone."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self.app(scope, receive, send)
-            return
-        body_read = asyncio.Event()
-
-        async def receive_body() -> Message:
-            message = await receive()
-            if not message.get("more_body", False):
-                body_read.set()
-            return message
-
-        async def disconnected() -> None:
-            await body_read.wait()
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
-        work = asyncio.ensure_future(self.app(scope, receive_body, send))
-        gone = asyncio.ensure_future(disconnected())
-        try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise ClientGone("the client left before its answer was there")
-            await work
-        except ClientDisconnect as error:
-            raise ClientGone("the client left before its body was read") from error
-        finally:
-            for task in (work, gone):
-                task.cancel()
-            await asyncio.gather(work, gone, return_exceptions=True)
+            exchange.end()
+            route = scope["path"] if handle else getattr(scope.get("route"), "path", "unmatched")
+            status = exchange.status or InferenceFailed.status
+            seconds = perf_counter() - began
+            self._metrics.answered(route, status, seconds)
+            if self._access_log:
+                level = logging.DEBUG if route in OPERATIONS else logging.INFO
+                request_id = exchange.request_id
+                logger.log(level, "%s %s %d %.1f ms %s", method, route, status, seconds * 1000, request_id)
 
 
-class BodyLimit:
-    """Stops reading a body that is too large, by the length it announces or by what has come, or too slow.
+class _Exchange:
+    """A request and its answer. Once the request is read, its client is watched: when it leaves, the work is cancelled.
 
     If a body was not read to its end, the answer closes the connection: the server would read the rest without limits.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int, timeout_s: float) -> None:
-        self.app = app
-        self._max_bytes = max_bytes
-        self._timeout_s = timeout_s
+    def __init__(self, scope: Scope, receive: Receive, send: Send, max_body_bytes: int, body_timeout_s: float) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._max_body_bytes = max_body_bytes
+        self._body_timeout_s = body_timeout_s
+        self._body_ends_at = asyncio.get_running_loop().time() + body_timeout_s
+        self._body_size = 0
+        self._body_was_read = False
+        self._headers: dict[bytes, bytes] = dict(reversed(scope["headers"]))  # the first of those with one name
+        given_id = self._headers.get(b"x-request-id", b"")
+        self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
+        self._timing = Timing()
+        scope.setdefault("state", {}).update(request_id=self.request_id, timing=self._timing)
+        self.status: int | None = None
+        """Of the answer, once there is one."""
+        work = asyncio.current_task()
+        assert work is not None, "ASGI runs in a task"
+        self._work = work
+        self._watch: asyncio.Task[None] | None = None
+        self._client_left = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
+    async def receive(self) -> Message:
+        if self._body_was_read:
+            return await self._receive()
+        announced = self._headers.get(b"content-length", b"")
+        self._check_size(int(announced) if announced.isdigit() else 0, "announces")
+        try:
+            async with asyncio.timeout_at(self._body_ends_at):
+                message = await self._receive()
+        except TimeoutError:
+            after = f"after {self._body_timeout_s:g} s"
+            raise BodyTooSlow(f"{after} the body had not come, only {self._body_size} bytes") from None
+        if message["type"] == "http.disconnect":
+            raise ClientGone("the client left before its body was read")
+        self._body_size += len(message.get("body", b""))
+        self._check_size(self._body_size, "has at least")
+        if not message.get("more_body", False):
+            self._body_was_read = True
+            if self._scope["method"] == "POST":
+                self._watch = asyncio.create_task(self._await_disconnect())
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), *self._further_headers()]
+        await self._send(message)
+
+    async def fail(self, error: BaseException) -> None:
+        """Answer an error, unless nobody is left to read the answer. One that nobody expected is logged with the
+        request id, and answered without a word about its cause.
+
+        Raises:
+            BaseException: this error, if the response has begun: all that is left is to break it off.
+        """
+        self.end()
+        if self._client_left:
+            self._work.uncancel()
+        if self._client_left or isinstance(error, ClientGone):
+            self.status = ClientGone.status
             return
-        headers = Headers(scope=scope)
-        announced = headers.get("content-length", "")
-        has_body = announced not in ("", "0") or "transfer-encoding" in headers
-        size, ended = 0, False
-        ends_at = asyncio.get_running_loop().time() + self._timeout_s
+        if isinstance(error, asyncio.CancelledError):  # the server has drained and waits no longer
+            refused: RequestError = Draining("the service stopped before this request was answered", retry_after_s=5)
+        elif isinstance(error, RequestError) and self.status is None:
+            refused = error
+        else:
+            logger.error("request %s failed", self.request_id, exc_info=error)
+            refused = InferenceFailed(f"an unexpected error; the log has it under request id {self.request_id}")
+        if self.status is not None:
+            raise error
+        await refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)
 
-        async def receive_within_limits() -> Message:
-            nonlocal size, ended
-            if ended:
-                return await receive()
-            self._check(int(announced) if announced.isdecimal() else 0, "announces")
-            try:
-                async with asyncio.timeout_at(ends_at):
-                    message = await receive()
-            except TimeoutError:
-                raise BodyTooSlow(f"after {self._timeout_s:g} s the body had not come, only {size} bytes") from None
-            size += len(message.get("body", b""))
-            self._check(size, "has at least")
-            ended = not message.get("more_body", False)
-            return message
+    def end(self) -> None:
+        """Watch the client no longer."""
+        if self._watch is not None:
+            self._watch.cancel()
 
-        async def send_and_close(message: Message) -> None:
-            if message["type"] == "http.response.start" and has_body and not ended:
-                MutableHeaders(scope=message)["Connection"] = "close"
-            await send(message)
+    async def _await_disconnect(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._client_left = True
+        self._work.cancel()
 
-        await self.app(scope, receive_within_limits, send_and_close)
+    def _check_size(self, size: int, verb: str) -> None:
+        if size > self._max_body_bytes:
+            raise TooLarge(f"the body {verb} {size} bytes, the limit is {self._max_body_bytes}")
 
-    def _check(self, size: int, verb: str) -> None:
-        if size > self._max_bytes:
-            raise TooLarge(f"the body {verb} {size} bytes, the limit is {self._max_bytes}")
-
-
-def _add_headers(request: Request, headers: MutableHeaders) -> None:
-    headers["X-Request-ID"] = request.state.request_id
-    headers["Server-Timing"] = request.state.timing.header()
-    traceparent = _matching(TRACEPARENT, request.headers.get("traceparent"))
-    if traceparent is not None:
-        headers["traceparent"] = traceparent
-
-
-def _matching(pattern: re.Pattern[str], value: str | None) -> str | None:
-    return value if value is not None and pattern.fullmatch(value) else None
+    def _further_headers(self) -> Iterator[tuple[bytes, bytes]]:
+        announced = self._headers.get(b"content-length", b"")
+        has_body = announced not in (b"", b"0") or b"transfer-encoding" in self._headers
+        if has_body and not self._body_was_read:
+            yield b"connection", b"close"
+        yield b"x-request-id", self.request_id.encode()
+        yield b"server-timing", self._timing.header().encode()
+        traceparent = self._headers.get(b"traceparent", b"")
+        if TRACEPARENT.fullmatch(traceparent):
+            yield b"traceparent", traceparent

@@ -1,14 +1,10 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
-import re
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
-from fastapi.routing import APIRoute
 
-from service.errors import BadRequest, NotAcceptable, NotReady, TooLarge, UnsupportedMediaType
-from service.http.access import Guards, access
+from service.errors import NotAcceptable, NotReady, TooLarge
+from service.http.access import access
+from service.http.json_route import json_route
 from service.http.problems import documented
 from service.metrics import Metrics
 from service.registry import Models
@@ -26,15 +22,11 @@ from service.schemas.answers import (
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.settings import Settings
 
-CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
-NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
-"""Charsets that are UTF-8 or a part of it."""
-
 
 def model_routes(models: Models, settings: Settings) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured."""
     guards = access(settings)
-    router = APIRouter(route_class=guarded_route(guards), dependencies=guards.described)
+    router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
     @router.post("/translate", responses=of_work, response_model_exclude_none=True)
@@ -108,47 +100,6 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
         return Response(metrics.render(), media_type=metrics.MEDIA_TYPE)
 
     return router
-
-
-def guarded_route(guards: Guards) -> type[APIRoute]:
-    """Routes that check who asks, and then that the body and its content type are JSON in UTF-8."""
-
-    class GuardedRoute(APIRoute):
-        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            handle = super().get_route_handler()
-
-            async def handle_guarded(request: Request) -> Response:
-                for check in guards.checks:
-                    await check(request)
-                if request.method == "POST":
-                    await _check_json(request)
-                return await handle(request)
-
-            return handle_guarded
-
-    return GuardedRoute
-
-
-async def _check_json(request: Request) -> None:
-    content_type = request.headers.get("content-type", "none")
-    if not _is_json_in_utf8(content_type):
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
-    encoding = request.headers.get("content-encoding", "")
-    if encoding.lower() not in ("", "identity"):
-        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
-    try:
-        text = (await request.body()).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
-    if "\0" in text:  # JSON never has one; UTF-16, which the parser would read, has one in every ASCII character
-        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
-
-
-def _is_json_in_utf8(content_type: str) -> bool:
-    media_type, _, parameters = content_type.partition(";")
-    charset = CHARSET.search(parameters)
-    is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
-    return media_type.strip().lower() == "application/json" and is_utf8
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:

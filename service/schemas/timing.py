@@ -36,7 +36,8 @@ class Timing:
 
     def header(self) -> str:
         """https://www.w3.org/TR/server-timing/, milliseconds."""
-        parts = {"queue": self.queue_s, "tokenize": self.tokenize_s, "encode": self.encode_s, "decode": self.decode_s}
-        if self.attention_s:
-            parts["attention"] = self.attention_s
-        return ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in parts.items())
+        attention = f", attention;dur={self.attention_s * 1000:.2f}" if self.attention_s else ""
+        return (
+            f"queue;dur={self.queue_s * 1000:.2f}, tokenize;dur={self.tokenize_s * 1000:.2f}, "
+            f"encode;dur={self.encode_s * 1000:.2f}, decode;dur={self.decode_s * 1000:.2f}{attention}"
+        )

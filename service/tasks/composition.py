@@ -80,7 +80,7 @@ def composed(
     if manuscript.document is not None:
         passages = [_restored_passage(paragraph, tokenizer, direction) for paragraph in manuscript.paragraphs]
         whole = _alternative(sentences, 0, manuscript.document.render(passages))
-        return Translation(**whole.model_dump(), source_tokens=source_tokens)
+        return Translation(**vars(whole), source_tokens=source_tokens)
     (paragraph,) = manuscript.paragraphs
     protected = paragraph.protected
     text, targets = _joined(paragraph, 0, tokenizer, direction)
@@ -90,7 +90,7 @@ def composed(
     if protected.edits.old:
         restored = _restored(paragraph, text, aligned_sentences if protected.placeholders else [], direction)
     best = _alternative(sentences, 0, restored.text)
-    translation = Translation(**best.model_dump(), source_tokens=source_tokens)
+    translation = Translation(**vars(best), source_tokens=source_tokens)
     if len(sentences) > 1:
         translation.segments = [
             Segment(source=protected.edits.before(sentence.span).pair, target=restored.edits.after(target).pair)

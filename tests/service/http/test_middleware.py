@@ -1,7 +1,10 @@
 """The middleware alone, around small ASGI applications."""
 
 import asyncio
+import json
+import logging
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -9,8 +12,8 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooSlow, ClientGone, TooLarge
-from service.http.middleware import BodyLimit, Bookkeeping, CancelOnDisconnect
+from service.errors import ClientGone
+from service.http.middleware import Middleware
 from service.metrics import Metrics
 from tests.service.fakes import PATIENCE_S
 
@@ -40,13 +43,35 @@ async def call(app: ASGIApp, messages: Iterable[Message] = (), **scope: Any) -> 
     return sent
 
 
-def bookkeeping_client(app: ASGIApp, metrics: Metrics) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(Bookkeeping(app, metrics))
-    return httpx.AsyncClient(transport=transport, base_url="http://attend")
+def behind(
+    app: ASGIApp,
+    metrics: Metrics | None = None,
+    max_body_bytes: int = 10,
+    body_timeout_s: float = PATIENCE_S,
+    access_log: bool = False,
+) -> ASGIApp:
+    return Middleware(app, metrics or Metrics(), {}, max_body_bytes, body_timeout_s, access_log)
+
+
+def client_of(app: ASGIApp) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://attend")
+
+
+def count(metrics: Metrics, status: int) -> float | None:
+    """How many requests of no route were answered so."""
+    return metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": str(status)})
+
+
+def refusal(sent: list[Message], status: int) -> str:
+    """What the problem says that was sent."""
+    start, body = sent
+    assert start["status"] == status
+    detail: str = json.loads(body["body"])["detail"]
+    return detail
 
 
 async def test_a_request_id_is_echoed_or_made_up() -> None:
-    async with bookkeeping_client(say_ok, Metrics()) as client:
+    async with client_of(behind(say_ok)) as client:
         given = await client.get("/", headers={"X-Request-ID": "abc-1"})
         made_up = [(await client.get("/")).headers["X-Request-ID"] for _ in range(2)]
     assert given.headers["X-Request-ID"] == "abc-1"
@@ -55,20 +80,20 @@ async def test_a_request_id_is_echoed_or_made_up() -> None:
 
 @pytest.mark.parametrize("bad", ["two words", "x" * 129, "é"])
 async def test_a_request_id_that_could_garble_a_log_is_replaced(bad: str) -> None:
-    async with bookkeeping_client(say_ok, Metrics()) as client:
+    async with client_of(behind(say_ok)) as client:
         response = await client.get("/", headers=[(b"X-Request-ID", bad.encode())])
     assert response.headers["X-Request-ID"] != bad
 
 
 async def test_a_traceparent_is_echoed_if_it_is_one() -> None:
     good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    async with bookkeeping_client(say_ok, Metrics()) as client:
+    async with client_of(behind(say_ok)) as client:
         assert (await client.get("/", headers={"traceparent": good})).headers["traceparent"] == good
         assert "traceparent" not in (await client.get("/", headers={"traceparent": "nonsense"})).headers
 
 
 async def test_server_timing_is_on_every_response() -> None:
-    async with bookkeeping_client(say_ok, Metrics()) as client:
+    async with client_of(behind(say_ok)) as client:
         timing = (await client.get("/")).headers["Server-Timing"]
     assert timing == "queue;dur=0.00, tokenize;dur=0.00, encode;dur=0.00, decode;dur=0.00"
 
@@ -85,7 +110,7 @@ async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothi
         raise kind("the secret cause")
 
     metrics = Metrics()
-    async with bookkeeping_client(broken, metrics) as client:
+    async with client_of(behind(broken, metrics)) as client:
         response = await client.get("/", headers={"X-Request-ID": "abc-1"})
     assert response.status_code == 500
     assert response.headers["content-type"] == "application/problem+json"
@@ -93,7 +118,7 @@ async def test_an_unexpected_error_is_logged_with_the_request_id_and_tells_nothi
     assert "secret" not in response.text
     assert "the secret cause" in caplog.text
     assert "abc-1" in caplog.text
-    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "500"}) == 1
+    assert count(metrics, 500) == 1
 
 
 async def test_what_the_server_cancels_when_it_stops_gets_a_problem() -> None:
@@ -109,7 +134,7 @@ async def test_what_the_server_cancels_when_it_stops_gets_a_problem() -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/translate", "headers": [(b"x-request-id", b"abc-1")]}
-    task = asyncio.ensure_future(Bookkeeping(never, metrics)(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
+    task = asyncio.ensure_future(behind(never, metrics)(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
     await began.wait()
     task.cancel()
     await task
@@ -119,11 +144,11 @@ async def test_what_the_server_cancels_when_it_stops_gets_a_problem() -> None:
     assert headers[b"retry-after"] == b"5"
     assert headers[b"x-request-id"] == b"abc-1"
     assert b"stopped before this request was answered" in body["body"]
-    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "503"}) == 1
+    assert count(metrics, 503) == 1
 
 
-async def test_a_client_that_leaves_cancels_the_work() -> None:
-    cancelled = asyncio.Event()
+async def test_a_client_that_leaves_cancels_the_work_and_is_counted_as_499() -> None:
+    metrics, cancelled = Metrics(), asyncio.Event()
 
     async def work_for_ever(scope: Scope, receive: Receive, send: Send) -> None:
         await Request(scope, receive).body()
@@ -133,12 +158,18 @@ async def test_a_client_that_leaves_cancels_the_work() -> None:
             cancelled.set()
 
     messages: list[Message] = [{"type": "http.request", "body": b"{}"}, {"type": "http.disconnect"}]
-    with pytest.raises(ClientGone):
-        await call(CancelOnDisconnect(work_for_ever), messages)
+    assert await call(behind(work_for_ever, metrics), messages) == []
     assert cancelled.is_set()
+    assert count(metrics, 499) == 1
 
 
-async def test_a_client_that_stays_gets_its_answer() -> None:
+async def test_a_client_that_leaves_while_sending_is_gone() -> None:
+    metrics = Metrics()
+    assert await call(behind(read_body, metrics), [{"type": "http.disconnect"}]) == []
+    assert count(metrics, 499) == 1
+
+
+async def test_a_client_that_stays_gets_its_answer_and_is_watched_no_longer() -> None:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         await Request(scope, receive).body()
         await say_ok(scope, receive, send)
@@ -147,60 +178,91 @@ async def test_a_client_that_stays_gets_its_answer() -> None:
         {"type": "http.request", "body": b"{", "more_body": True},
         {"type": "http.request", "body": b"}"},
     ]
-    assert (await call(CancelOnDisconnect(answer), body))[0]["status"] == 200
+    before = asyncio.all_tasks()
+    assert (await call(behind(answer), body))[0]["status"] == 200
+    await asyncio.sleep(0)  # a cancelled task ends in the next round of the loop
+    assert asyncio.all_tasks() == before
 
 
-async def test_an_error_of_the_work_is_not_swallowed() -> None:
+async def test_an_error_after_the_response_has_begun_is_logged_and_breaks_it_off(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
         raise RuntimeError("cause")
 
     with pytest.raises(RuntimeError, match="cause"):
-        await call(CancelOnDisconnect(broken))
+        await call(behind(broken))
+    assert "cause" in caplog.text
 
 
-async def test_a_client_that_left_is_counted_as_499_and_sent_nothing() -> None:
+async def test_what_raises_client_gone_is_counted_as_499_and_sent_nothing() -> None:
     async def left(scope: Scope, receive: Receive, send: Send) -> None:
         raise ClientGone("gone")
 
     metrics = Metrics()
-    assert await call(Bookkeeping(left, metrics)) == []
-    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": "499"}) == 1
+    assert await call(behind(left, metrics)) == []
+    assert count(metrics, 499) == 1
 
 
 async def read_body(scope: Scope, receive: Receive, send: Send) -> None:
     await Request(scope, receive).body()
+    await say_ok(scope, receive, send)
 
 
 async def test_a_body_that_announces_too_much_is_refused_unread() -> None:
-    with pytest.raises(TooLarge, match="the body announces 11 bytes, the limit is 10"):
-        await call(BodyLimit(read_body, 10, PATIENCE_S), headers=[(b"content-length", b"11")])
+    sent = await call(behind(read_body), headers=[(b"content-length", b"11")])
+    assert refusal(sent, 413) == "the body announces 11 bytes, the limit is 10"
+    assert (b"connection", b"close") in sent[0]["headers"]
 
 
 async def test_a_body_is_refused_as_soon_as_it_is_over_the_limit() -> None:
     chunks = [{"type": "http.request", "body": b"1234", "more_body": True}] * 3
-    with pytest.raises(TooLarge, match="the body has at least 12 bytes, the limit is 10"):
-        await call(BodyLimit(read_body, 10, PATIENCE_S), chunks)
+    assert refusal(await call(behind(read_body), chunks), 413) == "the body has at least 12 bytes, the limit is 10"
 
 
 async def test_a_body_at_the_limit_is_read() -> None:
-    await call(BodyLimit(read_body, 10, PATIENCE_S), [{"type": "http.request", "body": b"1234567890"}])
+    sent = await call(behind(read_body), [{"type": "http.request", "body": b"1234567890"}])
+    assert sent[0]["status"] == 200
 
 
 async def test_a_body_that_does_not_end_in_time_is_not_waited_for() -> None:
-    with pytest.raises(BodyTooSlow, match=r"after 0\.01 s the body had not come, only 4 bytes"):
-        await call(BodyLimit(read_body, 10, 0.01), [{"type": "http.request", "body": b"1234", "more_body": True}])
+    chunk = {"type": "http.request", "body": b"1234", "more_body": True}
+    sent = await call(behind(read_body, body_timeout_s=0.01), [chunk])
+    assert refusal(sent, 408) == "after 0.01 s the body had not come, only 4 bytes"
 
 
 async def test_what_comes_after_the_body_may_take_longer() -> None:
     async def wait(scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(scope, receive, send)
+        await Request(scope, receive).body()
         with pytest.raises(TimeoutError):  # which BodyTooSlow is not
             async with asyncio.timeout(0.05):
                 await receive()
+        await say_ok(scope, receive, send)
 
-    await call(BodyLimit(wait, 10, 0.01), [{"type": "http.request", "body": b"1234"}])
+    sent = await call(behind(wait, body_timeout_s=0.01), [{"type": "http.request", "body": b"1234"}])
+    assert sent[0]["status"] == 200
 
 
-async def test_a_client_that_leaves_while_sending_is_gone() -> None:
-    with pytest.raises(ClientGone):
-        await call(CancelOnDisconnect(read_body), [{"type": "http.disconnect"}])
+@pytest.mark.parametrize(
+    ("route", "access_log", "logged"),
+    [
+        ("/translate", False, None),
+        ("/translate", True, logging.INFO),
+        ("/health/live", True, logging.DEBUG),
+        ("/health/ready", True, logging.DEBUG),
+        ("/metrics", True, logging.DEBUG),
+        ("/metrics", False, None),
+    ],
+)
+async def test_a_request_is_logged_only_where_that_is_asked_for_and_probes_never_at_info(
+    route: str, access_log: bool, logged: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = SimpleNamespace(path=route)
+        await say_ok(scope, receive, send)
+
+    caplog.set_level(logging.DEBUG, "service")
+    await call(behind(routed, access_log=access_log), headers=[(b"x-request-id", b"abc-1")])
+    assert [record.levelno for record in caplog.records] == ([] if logged is None else [logged])
+    assert all(route in record.message and "abc-1" in record.message for record in caplog.records)

@@ -1,0 +1,111 @@
+"""A route whose body is validated from its bytes once, and whose answer is serialized once.
+
+FastAPI routes and describes it; of FastAPI's way from a body to an answer nothing else is run.
+"""
+
+import json
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from service.errors import BadRequest, FieldsNotAcceptable, UnsupportedMediaType
+from service.http.access import Guards
+
+Body = TypeVar("Body", bound=BaseModel)
+
+CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
+NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
+"""Charsets that are UTF-8 or a part of it."""
+
+
+def json_route(guards: Guards) -> type[APIRoute]:
+    """Routes that check who asks, and then that the body is JSON in UTF-8 and what the endpoint wants.
+
+    An endpoint takes nothing, or a body and the request.
+    """
+
+    class JsonRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            model: Any = self.body_field.field_info.annotation if self.body_field else None
+            serializer = TypeAdapter(self.response_model).serializer
+            exclude_none = self.response_model_exclude_none
+
+            async def handle(request: Request) -> Response:
+                for check in guards.checks:
+                    await check(request)
+                if model is None:
+                    answer = await self.endpoint()
+                else:
+                    _check_headers(request)
+                    answer = await self.endpoint(read(model, await request.body()), request)
+                content = serializer.to_json(answer, exclude_none=exclude_none)
+                return Response(content, media_type="application/json")
+
+            return handle
+
+    return JsonRoute
+
+
+def read(model: type[Body], body: bytes) -> Body:
+    """What a body says.
+
+    Raises:
+        BadRequest: it is not UTF-8, not JSON, or not an object.
+        FieldsNotAcceptable: some are not what the model wants.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError:  # read again, slower: in Python's words, which have the place of a mistake in characters
+        value = _parsed(body)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+    if not found[0]["loc"]:
+        raise BadRequest(f"the body: {_message(found[0])}")
+    raise FieldsNotAcceptable([(item["loc"], _message(item)) for item in found])
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    if "\0" in text:  # JSON never has one; UTF-16, which the parser would read, has one in every ASCII character
+        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
+    try:
+        value = json.loads(body) if body else None
+    except json.JSONDecodeError as error:
+        reason = error.msg.removesuffix(" at")
+        raise BadRequest(f"the body is not JSON: {reason} at character {error.pos}") from error
+    except (RecursionError, ValueError) as error:
+        raise BadRequest(
+            "the body is JSON that cannot be read: nested too deeply, or with a number of too many digits"
+        ) from error
+    if not isinstance(value, dict):
+        raise BadRequest("the body is not a JSON object")
+    return value
+
+
+def _message(item: Any) -> str:
+    """Pydantic's message, with the number that is out of range, and our own refusals in their own words."""
+    if item.get("ctx", {}).keys() & {"ge", "gt", "le", "lt"}:
+        return f"{item['msg']}, not {item['input']}"
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _check_headers(request: Request) -> None:
+    headers: dict[bytes, bytes] = dict(reversed(request.scope["headers"]))  # the first of those with one name
+    content_type = headers.get(b"content-type", b"none").decode("latin-1")
+    media_type, _, parameters = content_type.partition(";")
+    charset = CHARSET.search(parameters)
+    is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
+    if media_type.strip().lower() != "application/json" or not is_utf8:
+        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
+    encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+    if encoding.lower() not in ("", "identity"):
+        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
