@@ -82,8 +82,8 @@ _PLACEHOLDER = re.compile(
 )
 _SUSPECT = re.compile(rf"[\d²³○◯△□@{{%$`_/^\\{CURRENCIES}¼½¾\u2070-\u209c]|\[\[|\.\S|[a-fA-F]{{8}}-")
 """What every placeholder has one of: most texts have none, and are not searched, which takes long."""
-WORDS_ALONE = re.compile(r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;:!?'’\"()\n\t]|\.(?!\S))*")
-"""A text that has nothing to replace, in any language, and need not be searched at all."""
+WORDS_ALONE = re.compile(r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;:!?'’\"()\n\t]|\.(?!\S)|(?<![\w:])[0-9]{1,3}(?![\w:]|\W*\d))*")
+"""A text that has nothing to replace, in any language, and need not be searched at all. It may have small numbers."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: both stand after the same words."""
 _NUMBER = re.compile(

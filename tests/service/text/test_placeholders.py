@@ -210,6 +210,16 @@ def test_what_is_only_placeholders_needs_no_translation(text: str, translatable:
     assert untranslated(protected).text == text
 
 
+@pytest.mark.parametrize("text", ["The 3 dogs (12 cats).", "In 7 years, 100 men and 99 women.", "7"])
+def test_a_text_with_small_numbers_need_not_be_searched(text: str) -> None:
+    assert WORDS_ALONE.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["::0", "0::a", "localhost:80", "tel 12 345", "(02) 34 56", "1.2", "4x", "1990"])
+def test_a_text_whose_numbers_may_be_placeholders_is_searched(text: str) -> None:
+    assert not WORDS_ALONE.fullmatch(text)
+
+
 @given(st.from_regex(WORDS_ALONE, fullmatch=True), st.sampled_from(["en", "de", "fr", "ru", "ja"]), st.data())
 def test_a_text_that_need_not_be_searched_has_nothing_to_replace(text: str, source: str, data: st.DataObject) -> None:
     target = data.draw(st.sampled_from(["de", "ru", "ja"]))
