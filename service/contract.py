@@ -26,6 +26,9 @@ Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """What the encoder makes of each source, (S, E), without padding."""
 
 
+Phase = Literal["probe", "encode", "decode"]
+
+
 @dataclass(frozen=True)
 class Answer(Generic[Output]):
     """The outputs in the order of the sequences, and where the time went."""
@@ -34,6 +37,56 @@ class Answer(Generic[Output]):
     queue_s: float
     encode_s: float
     decode_s: float
+
+
+@dataclass(frozen=True)
+class About:
+    """What servers must know of a model that is loaded elsewhere.
+
+    Attributes:
+        provider: that runs it.
+        width: of what its encoder makes of a token.
+    """
+
+    provider: Literal["cpu", "cuda"]
+    width: int
+
+
+@dataclass(frozen=True)
+class EngineState:
+    """How an engine does: why it should get no requests now, if so, and how many sequences wait and run."""
+
+    unready_reason: str | None
+    n_waiting: int
+    n_running: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A request, or the part of it that one loop has, waited for so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A forward pass succeeded.
+
+    Attributes:
+        source_tokens: the length of each sequence that it read.
+        rows: of a decoder step; one more token was written for each of so many sequences.
+    """
+
+    phase: Phase
+    seconds: float
+    source_tokens: tuple[int, ...] = ()
+    sequences: int = 0
+    rows: int = 0
+
+
+Event = Queued | Passed
+"""What an engine tells metrics."""
 
 
 class DecoderRows(Protocol):

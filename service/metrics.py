@@ -16,11 +16,15 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from service.contract import Event, Phase, Queued
+
 # Otherwise every series gets a second one that says when it was created.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-PHASES = ("probe", "encode", "decode")
+PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
+TASKS = {"greedy": "translation", "beam": "translation"}
+"""Tasks of the engines that are not named after theirs."""
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -30,6 +34,7 @@ class Metrics:
     MEDIA_TYPE = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
+        self._of_task: dict[str, TaskMetrics] = {}
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("attend_requests", "Requests answered.", ["route", "status"], registry=registry)
         self.request_seconds = Histogram(
@@ -64,6 +69,16 @@ class Metrics:
         self._requests(route, status).inc()
         self._request_seconds(route).observe(seconds)
 
+    def of_task(self, task: str) -> "TaskMetrics":
+        """Under the label of one task."""
+        if task not in self._of_task:
+            self._of_task[task] = TaskMetrics(self, task)
+        return self._of_task[task]
+
+    def count(self, engine: str, event: Event) -> None:
+        """Take over what the engine MODEL/KIND tells."""
+        self.of_task(TASKS.get(kind := engine.rpartition("/")[2], kind)).count(event)
+
     def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
         """Read gauges from `states` at every scrape."""
         self.registry.register(_Gauges(states))
@@ -86,27 +101,21 @@ class TaskMetrics:
         self._padding_tokens = metrics.padding_tokens.labels(task)
         self._batch_rows = metrics.batch_rows.labels(task)
 
-    def queued(self, seconds: float) -> None:
-        """A request, or the part of it that this engine has, waited for so many seconds."""
-        self._queue_seconds.observe(seconds)
-
-    def inferred(self, phase: str, seconds: float) -> None:
-        """A forward pass took so many seconds."""
-        self._inference_seconds[phase].observe(seconds)
-
-    def prefilled(self, source_tokens: list[int]) -> None:
-        """Sequences of these lengths were read in one batch."""
-        tokens = sum(source_tokens)
-        self._batch_rows.observe(len(source_tokens))
-        self._source_tokens.inc(tokens)
-        self._padding_tokens.inc(max(source_tokens) * len(source_tokens) - tokens)
-
-    def stepped(self, sequences: int, rows: list[int]) -> None:
-        """So many sequences got one more token, by decoder steps with these numbers of rows."""
-        self._metrics.decode_steps.inc(len(rows))
-        for n_rows in rows:
-            self._batch_rows.observe(n_rows)
-        self._target_tokens.inc(sequences)
+    def count(self, event: Event) -> None:
+        """Take over what an engine tells."""
+        if isinstance(event, Queued):
+            self._queue_seconds.observe(event.seconds)
+            return
+        self._inference_seconds[event.phase].observe(event.seconds)
+        if event.phase == "encode":
+            tokens = sum(event.source_tokens)
+            self._batch_rows.observe(len(event.source_tokens))
+            self._source_tokens.inc(tokens)
+            self._padding_tokens.inc(max(event.source_tokens) * len(event.source_tokens) - tokens)
+        elif event.phase == "decode":
+            self._metrics.decode_steps.inc()
+            self._batch_rows.observe(event.rows)
+            self._target_tokens.inc(event.sequences)
 
     def rejected(self, reason: str) -> None:
         """A request was refused before it was queued."""
@@ -125,9 +134,10 @@ class ModelState:
     task: str
     precision: str
     provider: str
-    waiting: int
-    running: int
-    slots: int
+    waiting: int = 0
+    running: int = 0
+    slots: int = 0
+    ready: bool = True
 
 
 class _Gauges(Collector):
@@ -145,6 +155,10 @@ class _Gauges(Collector):
         for s in states:
             info.add_metric([s.model, s.task, s.precision, s.provider], 1)
         yield info
+        ready = GaugeMetricFamily("attend_model_ready", "1 where a model takes requests.", labels=["model", "task"])
+        for s in states:
+            ready.add_metric([s.model, s.task], s.ready)
+        yield ready
 
 
 def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:

@@ -1,62 +1,77 @@
 """The models that serve, and which of them a request means."""
 
+import logging
+import pkgutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from service.artifact import Direction
+from service.artifact import TOKENIZER, Artifact, Direction, read_artifacts
+from service.contract import About
+from service.engine.loop import Loop
 from service.engine.pool import Pool
+from service.engine.remote_loader import RemoteLoader
+from service.engine.remote_loop import RemoteLoop
 from service.errors import NotAcceptable, UnknownModel
-from service.metrics import ModelState
+from service.metrics import Metrics, ModelState
+from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
+from service.text.tokenization import Tokenizer
 
 Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
 class Models:
-    """Every model of this process, started and stopped together.
+    """Every model of this server, started and stopped together.
 
     Args:
         embedders: the encoders of the translators and classifiers, for requests that want embeddings.
+        loops: that run them.
+        loader: of these loops, where they are processes; it ends when the models stop.
     """
 
     def __init__(
-        self, translators: list[Translator], classifiers: list[Classifier], embedders: SequenceOf[Embedder] = ()
+        self,
+        translators: list[Translator],
+        classifiers: list[Classifier],
+        embedders: SequenceOf[Embedder] = (),
+        loops: SequenceOf[Loop | RemoteLoop] = (),
+        loader: RemoteLoader | None = None,
     ) -> None:
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
+        self._loops = loops
+        self._loader = loader
 
     def __iter__(self) -> Iterator[Translator | Classifier]:
         yield from self.translators
         yield from self.classifiers
 
     def start(self) -> None:
-        for _, _, pool in self._serving():
-            pool.start()
+        for loop in self._loops:
+            loop.start()
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered, and may still ask for attention."""
-        for model in (*self, *self.embedders):
-            model.pool.drain()
+        for _, _, pool in self._serving():
+            pool.drain()
 
     def stop(self, timeout_s: float) -> None:
         """Answer the accepted requests, within `timeout_s`."""
         self.drain()
         ends_at = time.monotonic() + timeout_s
-        for _, _, pool in self._serving():
-            pool.stop(max(0.0, ends_at - time.monotonic()))
-
-    def wait_until_warm(self, timeout_s: float) -> bool:
-        """Wait for at most `timeout_s`; whether every engine has tried its first forward pass."""
-        ends_at = time.monotonic() + timeout_s
-        return all(pool.wait_until_warm(max(0.0, ends_at - time.monotonic())) for _, _, pool in self._serving())
+        for loop in self._loops:
+            loop.stop(max(0.0, ends_at - time.monotonic()))
+        if self._loader is not None:
+            self._loader.end()
 
     def unready_reason(self) -> str | None:
-        """Why this process should get no requests now, model by model; None if it should."""
+        """Why this server should get no requests now, model by model; None if it should."""
         reasons: dict[str, str] = {}
         for _, model, pool in self._serving():
             if (reason := pool.unready_reason()) is not None:
@@ -115,24 +130,92 @@ class Models:
 
     def states(self) -> list[ModelState]:
         """For the gauges: a model once for each task that it serves."""
-        return [
-            ModelState(
-                model.manifest.name,
-                task,
-                model.manifest.precision,
-                model.provider,
-                waiting=sum(engine.n_waiting for engine in pool.engines),
-                running=sum(engine.n_running for engine in pool.engines),
-                slots=sum(engine.slots for engine in pool.engines),
+        found: dict[tuple[str, str], ModelState] = {}
+        for task, model, pool in self._serving():
+            states = pool.states()
+            key = model.manifest.name, task
+            known = found.get(key) or ModelState(*key, model.manifest.precision, model.provider)
+            found[key] = replace(
+                known,
+                waiting=known.waiting + sum(state.n_waiting for state in states),
+                running=known.running + sum(state.n_running for state in states),
+                slots=known.slots + sum(state.slots for state in states),
+                ready=known.ready and pool.unready_reason() is None,
             )
-            for task, model, pool in self._serving()
-        ]
+        return list(found.values())
 
     def _serving(self) -> Iterator[tuple[str, Translator | Classifier | Embedder, Pool[Any]]]:
-        """Each task of each model and its pool, in the order in which they stop: attention is read after decoding."""
-        yield from ((model.manifest.task, model, model.pool) for model in self)
+        """Each task of each model, and its pool."""
+        yield from (("translation", model, pool) for model in self.translators for pool in (model.greedy, model.beam))
+        yield from (("classification", model, model.pool) for model in self.classifiers)
         yield from (("embedding", model, model.pool) for model in self.embedders)
         yield from (("attention", model, model.attention_pool) for model in self)
+
+
+SOURCE = "service.loading:ArtifactSource"
+"""By its name, because a server whose loops are processes has no use for ONNX Runtime."""
+
+
+def load_models(settings: Settings, metrics: Metrics) -> Models:
+    """The models that the settings name, not started yet.
+
+    Raises:
+        StartRefused: an artifact or the provider is not as it should be.
+    """
+    artifacts = {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts)}
+    if settings.loops == 0:
+        source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
+        loaded = {name: source.load(name, alone=True) for name in artifacts}
+        engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
+        loop = Loop(engines, metrics.count, settings.probe_interval_s)
+        return models_of(artifacts, {name: one.about for name, one in loaded.items()}, [loop], settings, metrics)
+    level = logging.getLevelName(settings.log_level.upper())
+    loader = RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, level)
+    loader.wait_until_loaded()
+    loops = [RemoteLoop(path, metrics.count) for path in loader.paths]
+    return models_of(artifacts, loader.abouts, loops, settings, metrics, loader)
+
+
+def models_of(
+    artifacts: Mapping[str, Artifact],
+    abouts: Mapping[str, About],
+    loops: SequenceOf[Loop | RemoteLoop],
+    settings: Settings,
+    metrics: Metrics,
+    loader: RemoteLoader | None = None,
+) -> Models:
+    """The models of artifacts which these loops run.
+
+    Args:
+        abouts: of each model, what its loader told.
+
+    Raises:
+        ArtifactRefused: a tokenizer cannot be read.
+    """
+    translators, classifiers, embedders = [], [], []
+    for artifact in artifacts.values():
+        manifest, tokenizer = artifact.manifest, Tokenizer(artifact.path(TOKENIZER))
+        name, provider = manifest.name, abouts[manifest.name].provider
+
+        def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
+            task_metrics = metrics.of_task(task)
+            return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
+
+        shared = (
+            pool("attention", "attention"),
+            settings.max_attention_weights,
+            settings.max_shown_tokens,
+        )
+        if manifest.task == "translation":
+            greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
+            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *shared))
+        else:
+            classifying = pool("classification", "classification")
+            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))
+        width = abouts[name].width
+        embedding = pool("embedding", "embedding")
+        embedders.append(Embedder(manifest, provider, tokenizer, embedding, width, settings.max_embedding_numbers))
+    return Models(translators, classifiers, embedders, loops, loader)
 
 
 def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:

@@ -26,13 +26,14 @@ class Settings(BaseSettings):
     threads: int | None = Field(
         default=None,
         ge=1,
-        description="CPU threads that a model uses; by default the physical cores of this process.",
+        description="CPU threads for models, which the loops share; by default one for each loop. A slow model, which "
+        "has a loop of its own, uses all of them, by default the physical cores of this process.",
     )
-    workers: int | None = Field(
+    loops: int | None = Field(
         default=None,
         ge=0,
-        description="Processes that run a translation model, which share the threads; by default one per thread on the "
-        "CPU, four at most, one on CUDA. 0: it runs in the server's own process.",
+        description="Processes that run the models; by default one for each thread or core on the CPU, four at most, "
+        "one on CUDA. 0: models run in the server's own process.",
     )
     cuda_graphs: bool = Field(
         default=False,
@@ -41,7 +42,7 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses that one worker runs at once (decoder rows); by default 96 on the CPU, 256 on CUDA. "
+        description="Hypotheses that one loop runs at once of each model and search (decoder rows); by default 96 on the CPU, 256 on CUDA. "
         "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(
@@ -119,8 +120,8 @@ class Settings(BaseSettings):
     @field_validator("cuda_graphs")
     @classmethod
     def _is_in_a_process_of_its_own(cls, value: bool, others: ValidationInfo) -> bool:
-        if value and others.data.get("workers") == 0:  # while one captures, nothing else may use CUDA in its process
-            raise ValueError("needs worker processes, and ATTEND_WORKERS is 0")
+        if value and others.data.get("loops") == 0:  # while one captures, nothing else may use CUDA in its process
+            raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
         return value
 
     @field_validator("rate_limit")

@@ -43,6 +43,8 @@ class Search:
     beam_threshold: float = math.inf
     """Nats by which a hypothesis may be less probable than the n_best-th one and live on (threshold pruning; Freitag
     and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
+    prefix: tuple[int, ...] = ()
+    """Tokens with which every hypothesis begins, whatever their probability, which is not counted."""
     finished: list[Hypothesis] = field(default_factory=list)
 
     def best(self) -> list[Hypothesis]:
@@ -60,6 +62,9 @@ class Search:
 Live = tuple[float, int, Target]
 """A hypothesis that lives: the sum of its log-probabilities, its row, and its target."""
 
+NO_ROW = -1
+"""Of a hypothesis that has just been begun."""
+
 
 class BeamSearch:
     """The computation of a translation engine: running[i] is in place i.
@@ -74,23 +79,19 @@ class BeamSearch:
     def __init__(self, rows: DecoderRows, bos: int, eos: int) -> None:
         self._decoder = rows
         self._bos, self._eos = bos, eos
-        self._beams: list[Beam] = []
-        """Of each place."""
 
     def warm_up(self) -> None:
         self._decoder.encode(0, [[self._eos]])
         self._decoder.step([self._bos], [0], [[0]], [0], 1)
-        self._beams.clear()
 
     def prefill(self, first_place: int, sequences: list[Sequence[Search]]) -> None:
-        self._truncate(first_place)
         self._decoder.encode(first_place, [sequence.source_ids for sequence in sequences])
-        first_row = self._n_rows
-        self._beams += [Beam(sequence, self._bos, first_row + i) for i, sequence in enumerate(sequences)]
+        for sequence in sequences:
+            sequence.state = Beam(sequence, self._bos)
 
-    def step(self, running: list[Sequence[Search]]) -> list[int]:
-        self._truncate(len(running))
-        R, beams = self._n_rows, self._beams
+    def step(self, running: list[Sequence[Search]]) -> int:
+        beams: list[Beam] = [sequence.state for sequence in running]
+        R = self._place(beams)
         W = max([len(beam.live) for beam in beams])
         token_ids, positions, places = [0] * R, [0] * R, [0] * R
         rows_of_sources = []
@@ -103,43 +104,34 @@ class BeamSearch:
         best, log_probs = self._decoder.step(token_ids, positions, rows_of_sources, places, k)
         for sequence, beam in zip(running, beams, strict=True):
             sequence.finished = beam.advance(best, log_probs, self._eos)
-        self._place(beams)
-        return [R]
+        return R
 
-    def move(self, source_place: int, target_place: int) -> None:
+    def move(self, source_place: int, target_place: int, _sequence: Sequence[Search]) -> None:
         self._decoder.move(source_place, target_place)
-        self._beams[target_place] = self._beams[source_place]
-        self._truncate(source_place)
 
-    @property
-    def _n_rows(self) -> int:
-        return sum([len(beam.live) for beam in self._beams])
-
-    def _truncate(self, n_places: int) -> None:
-        """Forget the sequences from place `n_places` on, which have left."""
-        if n_places < len(self._beams):
-            self._place(self._beams[:n_places])
-            del self._beams[n_places:]
-
-    def _place(self, beams: "list[Beam]") -> None:
-        """Give their live hypotheses the rows from 0 on without gaps; most stay in the row of their parent."""
+    def _place(self, beams: "list[Beam]") -> int:
+        """Give their live hypotheses the rows from 0 on without gaps; most stay in the row of their parent. Returns how
+        many these are."""
         n = sum([len(beam.live) for beam in beams])
         free = [True] * n
         moving = []
         for beam in beams:
             for i, (_, row, _) in enumerate(beam.live):
-                if row < n and free[row]:
+                if 0 <= row < n and free[row]:
                     free[row] = False
                 else:
                     moving.append((beam, i))
         if not moving:
-            return
-        sources, targets = [beam.live[i][1] for beam, i in moving], [row for row in range(n) if free[row]]
-        n_tokens = max(beam.length for beam, _ in moving)
-        self._decoder.copy(sources, targets, n_tokens)
-        for (beam, i), row in zip(moving, targets, strict=True):  # only now: if the copy fails, nothing has moved
+            return n
+        moves = list(zip(moving, [row for row in range(n) if free[row]], strict=True))
+        written = [(beam.live[i][1], row, beam.length) for (beam, i), row in moves if beam.length > 0]
+        if written:
+            sources, targets, lengths = zip(*written, strict=True)
+            self._decoder.copy(list(sources), list(targets), max(lengths))
+        for (beam, i), row in moves:  # only now: if the copy fails, nothing has moved
             log_prob, _, target = beam.live[i]
             beam.live[i] = log_prob, row, target
+        return n
 
 
 class Beam:
@@ -151,33 +143,38 @@ class Beam:
         live: best first.
     """
 
-    def __init__(self, sequence: Sequence[Search], bos: int, row: int) -> None:
+    def __init__(self, sequence: Sequence[Search], bos: int) -> None:
         self._search = sequence.output
         self._n_source = len(sequence.source_ids)
         self._bar = -math.inf
         self.width = self._search.beam_size
         self.length = 0
-        self.live: list[Live] = [(0.0, row, (bos, None))]
+        self.live: list[Live] = [(0.0, NO_ROW, (bos, None))]
 
     @property
     def n_candidates(self) -> int:
         """How many continuations of each row are enough; at first one of them may be the end."""
-        return self.width + (self.length == 0)
+        return self.width + (self.length == len(self._search.prefix))
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
 
         Those that live on have the rows of their parents, several of them perhaps the same one.
         """
+        if self.length < len(self._search.prefix):
+            [(total, row, target)] = self.live
+            self.live = [(total, row, (self._search.prefix[self.length], target))]
+            self.length += 1
+            return False
         totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
-        if self.length == 0:  # a translation is never empty
+        if self.length == len(self._search.prefix):  # a translation is never empty
             candidates = token_ids[self.live[0][1]]
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
         least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
         k = len(totals) // len(self.live)
         self.length += 1
-        at_limit = self.length == self._search.max_target_tokens
+        at_limit = self.length >= self._search.max_target_tokens
         check_repetition = repetition_check_due(self.length)
         living: list[Live] = []
         for i in best:
@@ -222,7 +219,7 @@ def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishR
     """Why a target has ended."""
     if token_ids[-1] == eos:
         return "eos"
-    return "length" if len(token_ids) == max_target_tokens else "repetition"
+    return "length" if len(token_ids) >= max_target_tokens else "repetition"
 
 
 def repetition_check_due(length: int) -> bool:

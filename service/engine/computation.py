@@ -1,4 +1,4 @@
-"""What an engine runs: the contract between the worker thread's loop and a task."""
+"""What an engine runs: the contract between its places and a task."""
 
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
@@ -11,7 +11,7 @@ Output = TypeVar("Output")
 class Computation(Protocol[Output]):
     """Forward passes over running sequences, each in its place.
 
-    Every call comes from one thread; any may raise, and the next call must still work.
+    Any call may raise, and the next one must still work. What a computation knows of a sequence is in `sequence.state`.
     """
 
     def warm_up(self) -> None:
@@ -20,11 +20,11 @@ class Computation(Protocol[Output]):
     def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
         """Read the sources, one into each place from `first_place` on; may finish them."""
 
-    def step(self, running: list[Sequence[Output]], /) -> list[int]:
-        """Advance running[i], which is in place i, by one token; may finish some. Returns the rows of each pass."""
+    def step(self, running: list[Sequence[Output]], /) -> int:
+        """Advance running[i], which is in place i, by one token; may finish some. Returns the rows of the pass."""
 
-    def move(self, source_place: int, target_place: int, /) -> None:
-        """Copy what is in a place over another one."""
+    def move(self, source_place: int, target_place: int, sequence: Sequence[Output], /) -> None:
+        """Copy what is in a place, which is of this sequence, over another place."""
 
 
 Read = Callable[[list[Sequence[Output]]], None]
@@ -50,8 +50,8 @@ class OnePass(Generic[Output]):
         for sequence in sequences:
             sequence.finished = True
 
-    def step(self, _running: list[Sequence[Output]]) -> list[int]:
+    def step(self, _running: list[Sequence[Output]]) -> int:
         raise AssertionError("one pass has no steps: prefill finishes its sequences")
 
-    def move(self, _source_place: int, _target_place: int) -> None:
+    def move(self, _source_place: int, _target_place: int, _sequence: Sequence[Output]) -> None:
         """Nothing is kept in places."""

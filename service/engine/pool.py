@@ -1,17 +1,17 @@
-"""Engines of one model side by side: on a CPU, single-threaded ones do more together than one with all the threads."""
+"""One model's engine in several loops: on a CPU, single-threaded ones do more together than one with all the threads."""
 
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from concurrent.futures import Future
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from service.contract import Answer
-from service.engine.engine import Engine
+from service.contract import Answer, EngineState
 from service.engine.scheduler import Sequence
-from service.engine.worker import Worker
-from service.errors import DeadlinePassed, NotAcceptable, QueueFull, Unavailable
+from service.errors import DeadlinePassed, Draining, NotAcceptable, QueueFull, Starting, Unavailable
 from service.metrics import TaskMetrics
 
 Output = TypeVar("Output")
@@ -25,33 +25,56 @@ PLENTY = 200
 engine decodes two sentences together in less time than two engines one each."""
 
 
-class Pool(Generic[Output]):
-    """Gives each sequence of a request to the engine that has least to do, of those that are ready.
+class EngineLoop(Protocol):
+    """A loop, in this process or in its own."""
 
-    The last engine is kept free for the server's own core: a single sentence gets it only while every other engine is
-    busy.
+    @property
+    def load(self) -> int:
+        """Work of the requests that are accepted and not answered."""
+
+    def submit(
+        self, name: str, sequences: list[Sequence[Any]], deadline: float
+    ) -> "Future[Answer[Any]] | asyncio.Future[Answer[Any]]":
+        """Queue the sequences of one request in the engine of this name; cancelling the future frees its rows.
+
+        Raises:
+            Unavailable: it takes none.
+        """
+
+    def state(self, name: str) -> EngineState | None:
+        """How an engine does; None where this loop has none of this name."""
+
+
+class Pool(Generic[Output]):
+    """Gives each sequence of a request to the loop that has least to do, of those whose engine is ready.
+
+    The last loop is kept free for the server's own core: a single sentence gets it only while every other loop is busy.
 
     Args:
-        engines: at least one, all of the same model; in this process or in their own.
+        name: of the engine.
+        loops: all there are; those that have the engine count.
         metrics: of requests that get no answer.
         max_sequences: of one request.
         max_waiting: sequences that may wait in an engine before it refuses a request.
+        clock: monotonic seconds, the same in every process; deadlines are on this clock.
     """
 
     def __init__(
         self,
-        engines: SequenceOf[Engine[Output] | Worker[Output]],
+        name: str,
+        loops: SequenceOf[EngineLoop],
         metrics: TaskMetrics,
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.engines = engines
-        self.clock = engines[0].clock
-        """Monotonic seconds; deadlines are on this clock."""
+        self.name = name
+        self.clock = clock
+        self._loops = loops
         self._metrics = metrics
         self._max_sequences = max_sequences
-        # A sequence is a work of 1 or more: an engine with less than this refuses nothing while the last one is kept
-        # free.
+        self._draining = False
+        # A sequence is a work of 1 or more: a loop with less than this refuses nothing while the last one is kept free.
         self._plenty = min(PLENTY, max_waiting)
 
     async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
@@ -60,8 +83,11 @@ class Pool(Generic[Output]):
         Raises:
             NotAcceptable: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
-            RequestError: of the first engine that failed; the others drop their parts.
+            RequestError: of the first loop that failed; the others drop their parts.
         """
+        if self._draining:
+            self._metrics.rejected(Draining.reason)
+            raise Draining(f"{self.name} is draining and takes no new requests", retry_after_s=5)
         self.refuse_beyond_limit(len(sequences))
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
@@ -97,16 +123,17 @@ class Pool(Generic[Output]):
         accepted = False
         futures = []
         try:
-            for engine, part in self._parts(sequences):
-                futures.append(engine.submit(part, deadline))
+            for loop, part in self._parts(sequences):
+                futures.append(loop.submit(self.name, part, deadline))
             accepted = True
-            # An engine keeps the deadline itself; a worker process that is stuck does not.
+            # A loop keeps the deadline itself; one that is stuck does not.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
-                return await asyncio.gather(*map(asyncio.wrap_future, futures))
+                answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
+                return answers
         except TimeoutError:
-            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
+            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the loop does not answer") from None
         except Unavailable as error:
-            if accepted and not isinstance(error, QueueFull):  # a worker process reports this only later
+            if accepted and not isinstance(error, QueueFull):  # a loop tells this only later
                 self._metrics.cancelled(error.reason)
             else:
                 self._metrics.rejected(error.reason)
@@ -115,40 +142,33 @@ class Pool(Generic[Output]):
             for future in futures:
                 future.cancel()  # of no effect on those that are answered
 
-    def start(self) -> None:
-        for engine in self.engines:
-            engine.start()
-
-    def wait_until_warm(self, timeout_s: float) -> bool:
-        """Whether the first forward pass of every engine has been tried by then."""
-        ends_at = time.monotonic() + timeout_s
-        return all(engine.warm.wait(max(0.0, ends_at - time.monotonic())) for engine in self.engines)
-
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered."""
-        for engine in self.engines:
-            engine.drain()
-
-    def stop(self, timeout_s: float) -> None:
-        """Drain, and fail what is not answered after `timeout_s`."""
-        self.drain()
-        ends_at = time.monotonic() + timeout_s
-        for engine in self.engines:
-            engine.stop(max(0.0, ends_at - time.monotonic()))
+        self._draining = True
 
     def unready_reason(self) -> str | None:
-        """Why this model should get no requests now; None if it should."""
-        return next((reason for engine in self.engines if (reason := engine.unready_reason()) is not None), None)
+        """Why this engine should get no requests now; None if it should."""
+        if self._draining:
+            return "draining"
+        states = self.states()
+        if not states:
+            return "starting"
+        return next((state.unready_reason for state in states if state.unready_reason is not None), None)
 
-    def _parts(
-        self, sequences: list[Sequence[Output]]
-    ) -> list[tuple[Engine[Output] | Worker[Output], list[Sequence[Output]]]]:
-        # If no engine is ready, any of them says why.
-        engines = [engine for engine in self.engines if engine.unready_reason() is None] or self.engines
-        if len(sequences) == 1 and min((engine.load for engine in engines[:-1]), default=math.inf) < self._plenty:
-            engines = engines[:-1]
-        loads = [engine.load for engine in engines]
-        parts: list[list[Sequence[Output]]] = [[] for _ in engines]
+    def states(self) -> list[EngineState]:
+        """Of the engine in each loop that has it."""
+        return [state for loop in self._loops if (state := loop.state(self.name)) is not None]
+
+    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[EngineLoop, list[Sequence[Output]]]]:
+        found = [(loop, state) for loop in self._loops if (state := loop.state(self.name)) is not None]
+        # If none is ready, any of them says why.
+        loops = [loop for loop, state in found if state.unready_reason is None] or [loop for loop, _ in found]
+        if not loops and sequences:
+            raise Starting(f"{self.name} is starting")
+        if len(sequences) == 1 and min((loop.load for loop in loops[:-1]), default=math.inf) < self._plenty:
+            loops = loops[:-1]
+        loads = [loop.load for loop in loops]
+        parts: list[list[Sequence[Output]]] = [[] for _ in loops]
         # The longest first, so that loads become even.
         for sequence in sorted(sequences, key=attrgetter("work"), reverse=True):
             lightest = loads.index(min(loads))
@@ -158,4 +178,4 @@ class Pool(Generic[Output]):
         # cross-attention of all.
         for part in parts:
             part.reverse()
-        return [(engine, part) for engine, part in zip(engines, parts, strict=True) if part]
+        return [(loop, part) for loop, part in zip(loops, parts, strict=True) if part]

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from service.errors import QueueFull
 
@@ -42,6 +42,8 @@ class Sequence(Generic[Output]):
     finished: bool = False
     turn: int = 0
     """While it waits: the smallest turn is next."""
+    state: Any = None
+    """What its computation knows of it while it runs."""
 
     @property
     def work(self) -> int:
@@ -151,16 +153,15 @@ class Scheduler(Generic[Output]):
         leaving = set(sequences)
         self.waiting = [sequence for sequence in self.waiting if sequence not in leaving]
 
-    def evict(self, sequences: Collection[Sequence[Output]]) -> list[tuple[int, int]]:
-        """Free the places of those that run, and keep the rest compact: what is in the first place of each pair
-        returned must be copied over the second, in order."""
+    def evict(self, sequences: Collection[Sequence[Output]]) -> list[tuple[int, int, Sequence[Output]]]:
+        """Free the places of those that run, and keep the rest compact: what is in the first place of each move
+        returned must be copied over the second, in order; it is of the third."""
         leaving = set(sequences)
         moves = []
         for place in reversed(range(len(self.running))):
             if self.running[place] in leaving:
-                last = len(self.running) - 1
-                if place != last:
-                    self.running[place] = self.running[last]
-                    moves.append((last, place))
-                self.running.pop()
+                last = self.running.pop()
+                if place != len(self.running):
+                    self.running[place] = last
+                    moves.append((len(self.running), place, last))
         return moves

@@ -13,9 +13,8 @@ from pydantic import ValidationError
 
 from service.errors import StartRefused
 from service.http.app import create_app
-from service.loading import load_models
 from service.metrics import Metrics
-from service.registry import Models
+from service.registry import Models, load_models
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)

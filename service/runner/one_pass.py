@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from onnxruntime import InferenceSession
 
 from service.artifact import Artifact
 from service.contract import AttentionKinds, Matrices
@@ -12,16 +13,16 @@ from service.runner.weights import load
 
 STATES = "last_hidden_state"
 
-ENCODER_GRAPHS = {"translation": ("encoder.onnx", "source_lengths"), "classification": ("classifier.onnx", "lengths")}
-"""The graph with an encoder, and what it calls the lengths."""
+LENGTHS = {"translation": "source_lengths", "classification": "lengths"}
+"""What the graph with an encoder calls the lengths."""
 
 
 class ClassificationRunner:
     """The classifier graph of one artifact."""
 
-    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+    def __init__(self, artifact: Artifact, classifier: InferenceSession) -> None:
         self._pad = artifact.manifest.special_tokens.pad
-        self._session = load(artifact, provider, "classifier.onnx")
+        self._session = classifier
 
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The logits of each token of each source, (S, C), without padding."""
@@ -33,19 +34,21 @@ class ClassificationRunner:
 class EmbeddingRunner:
     """The encoder of one artifact; `width` is that of a vector.
 
+    Args:
+        encoder: the graph with the encoder, a translator's or a classifier's.
+
     Raises:
         StartRefused: the graph does not give what it makes of each token.
     """
 
-    def __init__(self, artifact: Artifact, provider: Provider) -> None:
-        graph, self._lengths = ENCODER_GRAPHS[artifact.manifest.task]
+    def __init__(self, artifact: Artifact, encoder: InferenceSession) -> None:
+        self._lengths = LENGTHS[artifact.manifest.task]
         self._pad = artifact.manifest.special_tokens.pad
-        self._session = load(artifact, provider, graph)
-        shapes = {value.name: value.shape for value in self._session.get_outputs()}
+        self._session = encoder
+        shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
-            path = artifact.path(f"{provider.name}/{graph}")
-            raise StartRefused(f"{path}: has no {STATES}, which embeddings are made of")
-        self.width = shapes[STATES][-1]
+            raise StartRefused(f"{artifact.directory}: its encoder has no {STATES}, which embeddings are made of")
+        self.width: int = shapes[STATES][-1]
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""

@@ -146,21 +146,19 @@ class Provider:
         return [("CUDAExecutionProvider", CUDA_OPTIONS | {"enable_cuda_graph": str(int(captured))}), cpu]
 
 
-def choose_provider(wanted: Literal["auto", "cpu", "cuda"], threads: int | None) -> Provider:
-    """The provider to use; threads default to the physical cores that this process may use.
+def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "cuda"]:
+    """The provider to use.
 
     Raises:
         ProviderUnavailable: CUDA is wanted and cannot be used.
     """
-    threads = threads or usable_cores()
     if wanted != "cpu":
-        cuda = Provider("cuda", threads)
-        reason = _why_unusable(cuda)
+        reason = _why_unusable(Provider("cuda", threads=1))
         if reason is None:
-            return cuda
+            return "cuda"
         if wanted == "cuda":
             raise ProviderUnavailable(f"ATTEND_PROVIDER is cuda, but CUDA cannot be used here: {reason}")
-    return Provider("cpu", threads)
+    return "cpu"
 
 
 def usable_cores() -> int:

@@ -42,7 +42,8 @@ class Translator:
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
-    pool: Pool[Search]
+    greedy: Pool[Search]
+    beam: Pool[Search]
     attention_pool: Pool[Seen]
     max_attention_weights: int
     max_shown_tokens: int
@@ -57,8 +58,9 @@ class Translator:
                 holds, or the attention asked for does not exist or is too much.
             RequestError: what the engines raise.
         """
-        deadline = self.pool.clock() + timeout_s
         new_search = self._new_search(request)
+        pool = self.greedy if new_search().beam_size == 1 else self.beam
+        deadline = pool.clock() + timeout_s
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         n_sentences = 0
@@ -67,7 +69,7 @@ class Translator:
             nonlocal n_sentences
             written = self._manuscript(text, request, new_search, direction)
             n_sentences += len(written.sentences)
-            self.pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
+            pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written
 
         with timing.tokenizing():
@@ -78,7 +80,7 @@ class Translator:
             refuse_beyond_shown(self.max_shown_tokens, sum(lengths), "alignment")
         if selection is not None:  # the least that it can be: translations have a token or more
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 1) for length in lengths))
-        timing.ran(await self.pool.run(sequences, deadline))
+        timing.ran(await pool.run(sequences, deadline))
         if selection is not None or request.alignment or any(one.needs_alignment for one in manuscripts):
             passes = self._attention_passes(manuscripts, selection, request.alignment)
             timing.attended(await self.attention_pool.run(passes, deadline))
@@ -90,7 +92,7 @@ class Translator:
             alignment=request.alignment,
         )
         with timing.tokenizing():
-            return await beside_each(manuscripts, compose, n_characters, deadline - self.pool.clock())
+            return await beside_each(manuscripts, compose, n_characters, deadline - pool.clock())
 
     def _new_search(self, request: TranslateRequest) -> NewSearch:
         """How every sentence of a request is searched."""

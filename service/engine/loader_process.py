@@ -1,0 +1,347 @@
+"""The process that loads models, and from which loops are forked.
+
+ONNX Runtime lays out weights for each session anew. Where one process loads and others are forked from it, they share
+that memory, and one that dies is replaced within milliseconds. So this process has no threads and no event loop. What
+cannot be forked, such as what uses CUDA or threads, is loaded by the loop itself after it is forked.
+"""
+
+import gc
+import logging
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from service.contract import About
+from service.engine.engine import Engine
+from service.engine.loop_process import Board, serve
+from service.engine.wire import Unpacker, packed, receive
+from service.errors import StartRefused
+
+logger = logging.getLogger(__name__)
+
+HUNG_S, LOADING_S = 60.0, 600.0
+"""A loop that has not gone on for HUNG_S, or has not begun after LOADING_S, is taken for dead and replaced."""
+
+LOOK_S = 1.0
+"""How often loops are checked for that."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
+"""Pauses before a loop that never served is replaced; each is twice the one before."""
+
+FATAL_DEATHS, MEMORY_S = 2, 600.0
+"""A model for which so many processes died while they computed for it, within so many seconds, is taken out."""
+
+SLOW_S = 0.02
+"""A model whose probe takes longer has a loop of its own: no pass may hold a loop that others share for longer."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that can compute: its engines by name, and what servers must know of it."""
+
+    engines: Mapping[str, Engine[Any]]
+    about: About
+
+
+class Source(Protocol):
+    """Where models come from."""
+
+    @property
+    def models(self) -> list[str]:
+        """Their names."""
+
+    def settled(self) -> "Source":
+        """The same source, once it knows what this machine can do. What it does to find out may be unfit for forks: it
+        is called in a process of its own.
+
+        Raises:
+            StartRefused: the machine cannot do what is wanted.
+        """
+
+    @property
+    def n_loops(self) -> int:
+        """How many loops share the models."""
+
+    @property
+    def forks(self) -> bool:
+        """Whether a model may be loaded first, and forked then."""
+
+    def load(self, model: str, alone: bool) -> Loaded:
+        """Load a model.
+
+        Args:
+            alone: in a loop of its own, with threads of its own.
+
+        Raises:
+            StartRefused: it cannot be loaded.
+        """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a loader is told.
+
+    Attributes:
+        source: a class of sources, "module:name". Servers have no use for what it imports.
+        arguments: of this class.
+        directory: where loops listen, as "0.sock", "1.sock" and so on.
+        slow: models that have loops of their own; None: those that are slow here.
+    """
+
+    source: str
+    arguments: tuple[Any, ...]
+    directory: Path
+    probe_interval_s: float
+    log_level: int
+    slow: list[str] | None = None
+
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+@dataclass
+class _Place:
+    """A loop, whichever process it is now."""
+
+    number: int
+    listener: socket.socket
+    models: list[str]
+    alone: bool = False
+    """Whether it is for a single slow model, which it loads itself."""
+    process_id: int = 0
+    silent_s: float = 0.0
+    pause_s: float = 0.0
+    begin_at: float = 0.0
+
+
+class _Loader:
+    def __init__(self, plan: Plan, server: socket.socket) -> None:
+        self._plan = plan
+        self._server = server
+        self._lifeline, self._life = os.pipe()
+        self._loaded: dict[str, Loaded] = {}
+        self._places: list[_Place] = []
+        self._deaths: dict[str, list[float]] = {}
+
+    def run(self) -> None:
+        """Load, fork, say so, and replace what dies until the server has gone."""
+        woken, wake = socket.socketpair()
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        source = self._source = _in_a_child(self._settled_source)
+        models, slow = source.models, self._plan.slow or []
+        if source.forks:
+            for model in models:
+                if model not in slow:
+                    self._loaded[model] = source.load(model, alone=False)
+                    if self._is_slow(model) and self._plan.slow is None:
+                        del self._loaded[model]
+                        slow.append(model)
+        shared = [model for model in models if model not in slow]
+        self._places = [_Place(number, self._listener(number), shared) for number in range(source.n_loops)]
+        for number, model in enumerate(slow, start=source.n_loops):
+            self._places.append(_Place(number, self._listener(number), [model], alone=True))
+        self._board = Board(len(self._places), models)
+        gc.collect()
+        gc.freeze()
+        abouts: dict[str, About] = {}
+        for pipe in [self._fork(place) for place in self._places]:
+            abouts |= _read(pipe)
+        self._server.sendall(packed(None, len(self._places), slow, abouts))
+        incoming = select.poll()
+        for watched in (self._server, woken):
+            incoming.register(watched, select.POLLIN)
+        looked_at = time.monotonic()
+        while True:
+            for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._places) else 20):
+                if file == self._server.fileno():
+                    return
+                woken.recv(4096)
+            self._bury()
+            for place in self._places:
+                if place.process_id == 0 and time.monotonic() >= place.begin_at:
+                    os.close(self._fork(place))
+            if time.monotonic() - looked_at >= LOOK_S:
+                self._end_what_hangs()
+                looked_at = time.monotonic()
+
+    def end(self) -> None:
+        """Kill all loops: their requests have been answered, or nobody is left to read answers."""
+        for place in self._places:
+            if place.process_id:
+                with suppress(ProcessLookupError):
+                    os.kill(place.process_id, signal.SIGKILL)
+        shutil.rmtree(self._plan.directory, ignore_errors=True)
+
+    def _settled_source(self) -> Source:
+        source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
+        return source.settled()
+
+    def _listener(self, number: int) -> socket.socket:
+        """It stays open here while a loop is replaced, so that who connects meanwhile waits and is not refused."""
+        path = self._plan.directory / f"{number}.sock"
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen(64)
+        return listener
+
+    def _is_slow(self, model: str) -> bool:
+        """The first probe allocates and lays out; the second one tells."""
+        seconds = 0.0
+        for engine in self._loaded[model].engines.values():
+            engine.probe()
+            seconds = max(seconds, engine.probe().seconds)
+        return seconds > SLOW_S
+
+    def _fork(self, place: _Place) -> int:
+        """Begin a process for a loop.
+
+        Returns:
+            A file descriptor from which what the loop has loaded can be read.
+        """
+        reading, writing = os.pipe()
+        self._board.begin(place.number)
+        place.process_id = os.fork()
+        if place.process_id:
+            os.close(writing)
+            return reading
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(self._life)
+            os.close(reading)
+            self._server.close()
+            self._be(place, writing)
+        except BaseException:
+            logger.critical("a loop dies", exc_info=True)
+        finally:
+            os._exit(1)
+
+    def _be(self, place: _Place, writing: int) -> None:
+        refusal, loaded = None, {}
+        try:
+            loaded = {model: self._loaded.get(model) or self._source.load(model, place.alone) for model in place.models}
+        except StartRefused as error:
+            logger.critical("loop %d cannot load: %s", place.number, error)
+            refusal = str(error)
+        with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:  # nobody reads what a replacement says
+            pipe.write(packed(refusal, {model: one.about for model, one in loaded.items()}))
+        if refusal is not None:
+            return
+        gc.collect()
+        gc.freeze()
+        engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
+        serve(engines, self._plan.probe_interval_s, place.number, self._board, place.listener, self._lifeline)
+
+    def _bury(self) -> None:
+        """Note which loops have died, and of what."""
+        for place in self._places:
+            if place.process_id == 0 or os.waitpid(place.process_id, os.WNOHANG)[0] == 0:
+                continue
+            now = time.monotonic()
+            model = self._board.passing(place.number)
+            logger.critical("loop %d has died%s", place.number, f" while it computed for {model}" if model else "")
+            if model is not None:
+                recent = [at for at in self._deaths.get(model, []) if now - at < MEMORY_S]
+                self._deaths[model] = [*recent, now]
+                if len(self._deaths[model]) >= FATAL_DEATHS:
+                    logger.critical("%s is taken out", model)
+                    self._board.take_out(model)
+            if self._board.has_served(place.number) or model is not None:
+                place.pause_s = 0.0
+            else:
+                place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
+            place.process_id, place.begin_at = 0, now + place.pause_s
+
+    def _end_what_hangs(self) -> None:
+        """Silence is counted in looks, not by the clock: a loop is not to blame when the whole service was paused."""
+        for place in self._places:
+            beat = self._board.last_beat(place.number)
+            is_silent = place.process_id != 0 and (beat == 0 or time.monotonic() - beat > 2 * LOOK_S)
+            place.silent_s = place.silent_s + LOOK_S if is_silent else 0.0
+            if place.silent_s >= (HUNG_S if beat else LOADING_S):
+                logger.critical("loop %d hangs and is killed", place.number)
+                os.kill(place.process_id, signal.SIGKILL)
+                place.silent_s = 0.0
+
+
+Result = TypeVar("Result")
+
+
+def _in_a_child(call: Callable[[], Result]) -> Result:
+    """What a function returns in a process of its own.
+
+    Raises:
+        StartRefused: it raises this, or the process dies.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reading)
+            try:
+                message = packed(None, call())
+            except StartRefused as refusal:
+                message = packed(str(refusal), None)
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(message)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        result: Result = _read(reading)
+    finally:
+        os.waitpid(child, 0)
+    return result
+
+
+def _read(file: int) -> Any:
+    """What another process has written into a pipe.
+
+    Raises:
+        StartRefused: this, or nothing.
+    """
+    with os.fdopen(file, "rb") as pipe:
+        messages = list(Unpacker().feed(pipe.read()))
+    if not messages:
+        raise StartRefused("a process ended while it was loading models")
+    [(refusal, result)] = messages
+    if refusal is not None:
+        raise StartRefused(refusal)
+    return result
+
+
+def main(server_file: int) -> None:
+    """Load, and fork, as the server says that began this process.
+
+    Args:
+        server_file: the file descriptor of a socket to it.
+    """
+    for signal_number in (signal.SIGINT, signal.SIGTERM):  # the whole group gets them; the server says when to stop
+        signal.signal(signal_number, signal.SIG_IGN)
+    server = socket.socket(fileno=server_file)
+    message = receive(server)
+    if message is None:
+        return
+    plan: Plan = message[0]
+    logging.basicConfig(level=plan.log_level, format=LOG_FORMAT)
+    loader = _Loader(plan, server)
+    try:
+        loader.run()
+    except Exception as error:
+        refusal = f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}"
+        with suppress(OSError):
+            server.sendall(packed(refusal, 0, [], {}))
+    finally:
+        loader.end()

@@ -1,0 +1,372 @@
+"""One thread that steps the engines of many models, and answers requests.
+
+Every accepted request is answered exactly once, with a result or with a named error, even if a forward pass raises or
+the thread dies. Engines share the loop's time, not its steps: a step of one model may take as long as a hundred of
+another.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from service.contract import Answer, EngineState, Event, Queued
+from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
+from service.engine.scheduler import Sequence
+from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
+
+logger = logging.getLogger(__name__)
+
+RETRY_S = 1.0
+"""How often an engine that has failed, and failed to prove itself, is tried again."""
+
+Count = Callable[[str, Event], None]
+"""Takes what an engine tells metrics."""
+
+
+def model_of(engine: str) -> str:
+    """Engines are named MODEL/KIND."""
+    return engine.rpartition("/")[0]
+
+
+@dataclass(eq=False)
+class _Request:
+    """A request that is accepted and not answered."""
+
+    served: "_Served"
+    sequences: list[Sequence[Any]]
+    work: int
+    n_unfinished: int
+    deadline: float
+    submitted_at: float
+    future: Future[Answer[Any]] = field(default_factory=Future)
+    admitted_at: float | None = None
+    encode_s: float = 0.0
+
+
+@dataclass(eq=False)
+class _Served:
+    """An engine, and how it does."""
+
+    name: str
+    engine: Engine[Any]
+    used_s: float = 0.0
+    """The time that it has had, or what makes up for it where it had nothing to do."""
+    succeeded_at: float | None = None
+    failure: str | None = None
+    """Of the last forward pass, where it was a probe. Readiness follows it: neither a live process nor a live thread is
+    proof enough, nor does an input that fails speak against the model."""
+    probe_at: float = -math.inf
+    out: str | None = None
+    """Why it is never stepped again, if so."""
+
+    @property
+    def busy(self) -> bool:
+        return self.out is None and self.engine.n_waiting + self.engine.n_running > 0
+
+
+class Loop:
+    """Engines by name, and one thread for all of them.
+
+    Args:
+        count: takes what engines tell metrics.
+        probe_interval_s: an engine that idles this long proves itself by a forward pass.
+        enter: is called with the name of each engine before it computes, and with None afterwards.
+        clock: monotonic seconds; deadlines are on this clock.
+    """
+
+    def __init__(
+        self,
+        engines: Mapping[str, Engine[Any]],
+        count: Count,
+        probe_interval_s: float,
+        enter: Callable[[str | None], None] = lambda name: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self.warm = threading.Event()
+        """Set when the first forward pass of every engine has been tried."""
+        self.load = 0
+        """Work of the requests that are accepted and not answered."""
+        self._served = {name: _Served(name, engine) for name, engine in engines.items()}
+        self._count = count
+        self._probe_interval_s = probe_interval_s
+        self._enter = enter
+        self._thread = threading.Thread(target=self.run, args=(self._wait,), name="loop", daemon=True)
+        # The lock guards what callers' threads touch too: the requests, those submitted, and load.
+        self._wake = threading.Condition()
+        self._requests: dict[_Request, None] = {}
+        self._submitted: list[_Request] = []
+        """Those that no engine knows yet."""
+        self._refused: list[tuple[Future[Answer[Any]], RequestError]] = []
+        """Answers of a failed step, which wait for the probe that tells whether the engine still works."""
+        self._request_of: dict[Sequence[Any], _Request] = {}
+        self._next_deadline = math.inf
+        self._somebody_left = False
+        self._draining = False
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are requests to work on."""
+        return bool(self._requests)
+
+    def start(self) -> None:
+        """Run in a thread of its own."""
+        self._thread.start()
+
+    def run(self, listen: Callable[[float], None]) -> None:
+        """Prove every engine by a forward pass, and work until drained.
+
+        Args:
+            listen: is called between two steps, and may submit and cancel. While there are no requests, it may wait for
+                so many seconds.
+        """
+        ending = "the loop has stopped"
+        try:
+            for served in self._working():
+                self._probe(served)
+            self.warm.set()
+            while not self._draining or self._requests:  # in this order: once it drains, none is added
+                probe_at = min([served.probe_at for served in self._working()], default=math.inf)
+                listen(max(0.0, min(probe_at - self.clock(), self._probe_interval_s)))
+                self._take_in()
+                self._drop_abandoned()
+                self._step()
+        except BaseException as error:
+            logger.critical("the loop's thread dies", exc_info=True)
+            ending = f"the loop's thread died ({type(error).__name__})"
+        finally:
+            self._close(ending, Broken)
+
+    def submit(self, name: str, sequences: list[Sequence[Any]], deadline: float) -> Future[Answer[Any]]:
+        """Queue the sequences of one request in the engine of this name. Cancelling the future frees its rows within
+        one step.
+
+        Raises:
+            Unavailable: starting, draining or broken. That the queue is full comes as the future's error.
+        """
+        served = self._served[name]
+        work = sum([sequence.work for sequence in sequences])
+        request = _Request(served, sequences, work, len(sequences), deadline, submitted_at=self.clock())
+        with self._wake:
+            self._refuse_if_unavailable(served)
+            self._requests[request] = None
+            self._submitted.append(request)
+            self.load += work
+            self._wake.notify()
+        request.future.add_done_callback(self._notice_cancellation)
+        return request.future
+
+    def take_out(self, model: str, reason: str) -> None:
+        """Never again step the engines of a model; called between two steps."""
+        for served in self._served.values():
+            if model_of(served.name) == model and served.out is None:
+                served.out = reason
+                with self._wake:
+                    requests = [request for request in self._requests if request.served is served]
+                for request in requests:
+                    self._leave(request, Broken(f"{served.name} is broken: {reason}", retry_after_s=30))
+
+    def states(self) -> dict[str, EngineState]:
+        """How each engine does."""
+        return {name: self._state(served) for name, served in self._served.items()}
+
+    def state(self, name: str) -> EngineState | None:
+        """How an engine does; None where it is not here."""
+        return self._state(self._served[name]) if name in self._served else None
+
+    def drain(self) -> None:
+        """Take no new requests; it ends when those accepted are answered."""
+        with self._wake:
+            self._draining = True
+            self._wake.notify()
+
+    def stop(self, timeout_s: float) -> None:
+        """Drain, and fail what is not answered after `timeout_s`."""
+        self.drain()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        self._close("stopped before this request was answered", Draining)
+
+    def _state(self, served: _Served) -> EngineState:
+        engine = served.engine
+        return EngineState(self._unready_reason(served), engine.n_waiting, engine.n_running, engine.slots)
+
+    def _unready_reason(self, served: _Served) -> str | None:
+        if served.out is not None:
+            return served.out
+        if self._closed:
+            return "the loop has ended"
+        if served.failure is not None:
+            return f"the last forward pass failed ({served.failure})"
+        if served.succeeded_at is None:
+            return "starting"
+        age_s = self.clock() - served.succeeded_at
+        return f"the last forward pass ended {age_s:.0f} s ago" if age_s > 3 * self._probe_interval_s else None
+
+    def _refuse_if_unavailable(self, served: _Served) -> None:
+        if self._draining:
+            raise Draining(f"{served.name} is draining and takes no new requests", retry_after_s=5)
+        if self._closed:
+            raise Broken(f"{served.name} is broken: the loop has ended", retry_after_s=30)
+        if served.out is not None or served.failure is not None:
+            raise Broken(f"{served.name} is broken: {self._unready_reason(served)}", retry_after_s=5)
+        if served.succeeded_at is None:
+            raise Starting(f"{served.name} is starting")
+
+    def _wait(self, timeout_s: float) -> None:
+        with self._wake:
+            self._wake.wait_for(lambda: self._requests or self._draining, timeout_s)
+
+    def _take_in(self) -> None:
+        """Hand the requests that have come to their engines."""
+        with self._wake:
+            submitted, self._submitted = self._submitted, []
+        for request in submitted:
+            served = request.served
+            if not served.busy:  # what it did not use is no credit: others would have to wait for it
+                busy = [other.used_s for other in self._served.values() if other.busy]
+                served.used_s = max(served.used_s, min(busy, default=0.0))
+            try:
+                served.engine.add(request.sequences)
+            except QueueFull as refusal:
+                self._leave(request, refusal)
+                continue
+            self._request_of.update(dict.fromkeys(request.sequences, request))
+            self._next_deadline = min(self._next_deadline, request.deadline)
+
+    def _step(self) -> None:
+        """A probe that is due, and then a step of the engine that has had least time of those with work."""
+        now = self.clock()
+        idle = [served for served in self._working() if not served.busy]
+        due = min(idle, key=lambda served: served.probe_at, default=None)
+        if due is not None and due.probe_at <= now and not self._draining:
+            self._probe(due)
+        busy = [served for served in self._served.values() if served.busy]
+        if not busy:
+            return
+        served = min(busy, key=lambda served: served.used_s)
+        began = self.clock()
+        self._enter(served.name)
+        try:
+            served.engine.step(partial(self._take_outcome, served))
+            if self._refused and not served.busy:  # was the input to blame, or the model?
+                self._probe(served)
+        finally:
+            for future, error in self._refused:
+                future.set_exception(error)
+            self._refused.clear()
+        self._enter(None)
+        served.used_s += self.clock() - began
+
+    def _working(self) -> list[_Served]:
+        """Those that are not taken out."""
+        return [served for served in self._served.values() if served.out is None]
+
+    def _probe(self, served: _Served) -> None:
+        self._enter(served.name)
+        try:
+            passed = served.engine.probe()
+        except Exception as error:
+            logger.exception("%s: the forward pass that proves readiness failed", served.name)
+            served.failure = type(error).__name__
+            served.probe_at = self.clock() + min(RETRY_S, self._probe_interval_s)
+        else:
+            self._succeed(served)
+            self._count(served.name, passed)
+        finally:
+            self._enter(None)
+
+    def _succeed(self, served: _Served) -> None:
+        served.succeeded_at, served.failure = self.clock(), None
+        served.probe_at = served.succeeded_at + self._probe_interval_s
+
+    def _take_outcome(self, served: _Served, outcome: Outcome[Any]) -> None:
+        requests = [self._request_of[s] for s in outcome.sequences if s in self._request_of]
+        match outcome:
+            case Admitted():
+                self._note_admission(requests)
+            case Ran(passed):
+                self._succeed(served)
+                self._count(served.name, passed)
+                if passed.phase == "encode":
+                    for request in dict.fromkeys(requests):
+                        request.encode_s += passed.seconds
+            case Finished():
+                for request in requests:
+                    request.n_unfinished -= 1
+                    if request.n_unfinished == 0:
+                        self._answer(request)
+            case Failed(error=error):
+                failure = f"a forward pass of {served.name} failed ({type(error).__name__}); the log has the reason"
+                for request in dict.fromkeys(requests):
+                    if self._take(request):
+                        self._refused.append((request.future, InferenceFailed(failure)))
+                    served.engine.cancel(request.sequences)
+
+    def _note_admission(self, requests: Iterable[_Request]) -> None:
+        now = self.clock()
+        for request in requests:
+            if request.admitted_at is None:
+                request.admitted_at = now
+                self._count(request.served.name, Queued(now - request.submitted_at))
+
+    def _notice_cancellation(self, future: Future[Answer[Any]]) -> None:
+        if future.cancelled():
+            self._somebody_left = True
+
+    def _drop_abandoned(self) -> None:
+        now = self.clock()
+        if not self._somebody_left and now < self._next_deadline:
+            return
+        with self._wake:
+            self._somebody_left = False
+            requests = list(self._requests)
+            self._next_deadline = min((r.deadline for r in requests if r.deadline > now), default=math.inf)
+        for request in requests:
+            if request.future.cancelled():
+                self._leave(request, None)
+            elif now >= request.deadline:
+                waited_s = now - request.submitted_at
+                where = request.served.name
+                self._leave(request, DeadlinePassed(f"the deadline passed after {waited_s:.1f} s in {where}"))
+
+    def _answer(self, request: _Request) -> None:
+        assert request.admitted_at is not None
+        outputs = [sequence.output for sequence in request.sequences]
+        queue_s = request.admitted_at - request.submitted_at
+        decode_s = self.clock() - request.admitted_at - request.encode_s
+        if self._take(request):
+            request.future.set_result(Answer(outputs, queue_s, request.encode_s, decode_s))
+
+    def _leave(self, request: _Request, error: RequestError | None) -> None:
+        """Answer with an error, unless nobody waits for it, and free what the request holds."""
+        if self._take(request) and error is not None:
+            request.future.set_exception(error)
+        request.served.engine.cancel(request.sequences)
+
+    def _take(self, request: _Request) -> bool:
+        """True for the one caller that may answer this request; False if it is answered or its client has left."""
+        with self._wake:
+            for sequence in request.sequences:
+                self._request_of.pop(sequence, None)
+            if request not in self._requests:
+                return False
+            del self._requests[request]
+            self.load -= request.work
+        return request.future.set_running_or_notify_cancel()
+
+    def _close(self, reason: str, kind: type[Broken] | type[Draining]) -> None:
+        """No request is accepted or left unanswered after this."""
+        with self._wake:
+            self._closed = True
+            requests = list(self._requests)
+        for request in requests:
+            if self._take(request):
+                request.future.set_exception(kind(f"{request.served.name}: {reason}", retry_after_s=5))

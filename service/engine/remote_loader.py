@@ -1,0 +1,125 @@
+"""The process that loads, as the process sees it which began it."""
+
+import atexit
+import logging
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from service.contract import About
+from service.engine.loader_process import LOADING_S, Plan
+from service.engine.wire import packed, receive
+from service.errors import StartRefused
+
+logger = logging.getLogger(__name__)
+
+END_S = 5.0
+"""In which a loader ends its loops and itself, or is killed."""
+
+RESTART_S = 1.0
+"""Pause before a loader that has died is begun anew."""
+
+
+class RemoteLoader:
+    """A process that loads models and forks loops; it is begun anew where it dies.
+
+    Attributes:
+        paths: where the loops listen.
+        abouts: what servers must know of each model.
+
+    Args:
+        source, arguments: as in a Plan.
+        folder: where a folder for the sockets is made; None: where the system has such things.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        arguments: tuple[Any, ...],
+        probe_interval_s: float,
+        log_level: int,
+        folder: Path | None = None,
+    ) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))  # nobody else may enter it
+        self._plan = Plan(source, arguments, self._directory, probe_interval_s, log_level)
+        self._ending = threading.Event()
+        self.paths: list[Path] = []
+        self.abouts: dict[str, About] = {}
+        self._begin()
+        atexit.register(self.end)
+
+    def wait_until_loaded(self) -> None:
+        """Raises StartRefused: a model cannot be loaded."""
+        try:
+            n_loops, slow = self._loaded()
+        except StartRefused:
+            self.end()
+            raise
+        self._plan = replace(self._plan, slow=slow)  # places stay, whatever another loader would measure
+        self.paths = [self._directory / f"{number}.sock" for number in range(n_loops)]
+        threading.Thread(target=self._supervise, name="loader", daemon=True).start()
+
+    def end(self) -> None:
+        """End all loops at once: their requests have been answered."""
+        atexit.unregister(self.end)
+        self._ending.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # which also wakes the thread that waits for it
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _begin(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        begin = "import sys; from service.engine.loader_process import main; main(int(sys.argv[1]))"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", begin, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+        self._socket.sendall(packed(self._plan))
+
+    def _loaded(self) -> tuple[int, list[str]]:
+        """Wait until all models are loaded; how many loops there are, and the models that are slow."""
+        self._socket.settimeout(LOADING_S)
+        try:
+            message = receive(self._socket)
+        except TimeoutError:
+            raise StartRefused(f"models were not loaded in {LOADING_S:.0f} s") from None
+        except OSError:
+            message = None
+        if message is None:
+            raise StartRefused("the process that loads models has ended")
+        refusal, n_loops, slow, abouts = message
+        if refusal is not None:
+            raise StartRefused(refusal)
+        self._socket.settimeout(None)
+        self.abouts = abouts
+        return n_loops, slow
+
+    def _supervise(self) -> None:
+        """Begin another loader whenever one has died."""
+        while True:
+            with suppress(OSError):
+                self._socket.recv(1)
+            while not self._ending.wait(RESTART_S):
+                logger.critical("the process that loads models has ended")
+                try:
+                    self._process.kill()
+                    self._process.wait()
+                    self._begin()
+                    self._loaded()
+                    break
+                except (OSError, StartRefused) as error:
+                    logger.critical("models cannot be loaded now: %s", error)
+            if self._ending.is_set():
+                return

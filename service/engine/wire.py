@@ -1,0 +1,50 @@
+"""Messages between the processes of one service, over Unix sockets: a length, and a pickle.
+
+A server sends a loop `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A loop sends a server
+`("answer", number, Answer or error)` and `("report", states, events)`, the states of engines that have changed.
+"""
+
+import pickle
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+READ_BYTES = 1 << 18
+"""How much one read of a socket asks for."""
+
+_LENGTH = struct.Struct("!Q")
+
+
+def packed(*content: Any) -> bytes:
+    """One message."""
+    body = pickle.dumps(content, pickle.HIGHEST_PROTOCOL)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Finds the messages in what a socket gives, which may end anywhere."""
+
+    def __init__(self) -> None:
+        self._received = bytearray()
+
+    def feed(self, received: bytes) -> Iterator[tuple[Any, ...]]:
+        """The messages that are complete with these bytes."""
+        self._received += received
+        while len(self._received) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._received)
+            end = _LENGTH.size + length
+            if len(self._received) < end:
+                return
+            body = bytes(self._received[_LENGTH.size : end])
+            del self._received[:end]
+            yield pickle.loads(body)  # noqa: S301  of a process of this service
+
+
+def receive(connection: socket.socket) -> tuple[Any, ...] | None:
+    """Wait for one message, after which nothing is sent; None where the other end has closed."""
+    unpacker = Unpacker()
+    while received := connection.recv(READ_BYTES):
+        for message in unpacker.feed(received):
+            return message
+    return None
