@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     slots: int | None = Field(
         default=None,
         ge=MAX_BEAM_SIZE,
-        description="Hypotheses that one loop runs at once of each model and search (decoder rows); by default 96 on the CPU, 256 on CUDA. "
+        description="Hypotheses of a model that one loop runs at once (decoder rows), for greedy search and for wider "
+        "beams each; by default 96 on the CPU, 256 on CUDA. "
         "The same limit applies to texts being classified, embedded or aligned; by default 256.",
     )
     max_waiting: int = Field(

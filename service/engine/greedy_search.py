@@ -1,8 +1,8 @@
 """Greedy search inside continuous batching: one decoder row for every sequence, its place.
 
 It gives what beam search with a beam of one gives, for less work: nothing is selected, and no row changes hands. It has
-an engine of its own. For one query cross-attention uses another kernel than for several: it takes half the time, and its
-sums end in other bits. An answer must not depend on what shares its steps, so a beam of one never shares steps with
+an engine of its own. For one query cross-attention uses another kernel than for several: it takes half the time, and
+its sums end in other bits. An answer must not depend on what shares its steps, so a beam of one never shares steps with
 wider ones.
 """
 

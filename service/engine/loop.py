@@ -85,7 +85,7 @@ class Loop:
         engines: Mapping[str, Engine[Any]],
         count: Count,
         probe_interval_s: float,
-        enter: Callable[[str | None], None] = lambda name: None,
+        enter: Callable[[str | None], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.clock = clock

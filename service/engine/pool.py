@@ -1,4 +1,4 @@
-"""One model's engine in several loops: on a CPU, single-threaded ones do more together than one with all the threads."""
+"""A model's engine in several loops: on a CPU, single-threaded ones do more together than one with all the threads."""
 
 import asyncio
 import math

@@ -82,7 +82,7 @@ class RemoteLoader:
     def _begin(self) -> None:
         self._socket, theirs = socket.socketpair()
         begin = "import sys; from service.engine.loader_process import main; main(int(sys.argv[1]))"
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [sys.executable, "-c", begin, str(theirs.fileno())], pass_fds=[theirs.fileno()]
         )
         theirs.close()
