@@ -58,8 +58,9 @@ class Models:
 
     def drain(self) -> None:
         """Take no new requests; those accepted are still answered, and may still ask for attention."""
-        for _, _, pool in self._serving():
-            pool.drain()
+        for task, _, pool in self._serving():
+            if task != "attention":
+                pool.drain()
 
     def stop(self, timeout_s: float) -> None:
         """Answer the accepted requests, within `timeout_s`."""

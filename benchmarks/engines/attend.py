@@ -1,6 +1,7 @@
 """attend's own engine, without HTTP and without a tokenizer: the only file here that knows its inside."""
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,10 +14,9 @@ from service.artifact import MAX_BEAM_SIZE, read_artifacts
 from service.engine.beam_search import Search
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
-from service.loading import load_models
 from service.metrics import Metrics
-from service.registry import Models
-from service.runner.provider import Provider, choose_provider
+from service.registry import Models, load_models
+from service.runner.provider import Provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.settings import Settings
 
@@ -28,10 +28,10 @@ class AttendEngine:
 
     Args:
         artifacts: directory of artifact directories.
-        threads: of the model, shared by its workers.
-        workers: processes; 0 for none but this one, None for what the service chooses.
-        share: whether workers share the sentences in flight, or have that many each.
-        slots: rows of one worker; None for those that the sentences in flight take.
+        threads: of the model, shared by its loops.
+        loops: processes; 0 for none but this one, None for what the service chooses.
+        share: whether loops share the sentences in flight, or have that many each.
+        slots: rows of one loop; None for those that the sentences in flight take.
         exact: whether beam search gives up no hypothesis.
         captures: whether a decoder step is launched as a CUDA graph.
     """
@@ -40,7 +40,7 @@ class AttendEngine:
         self,
         artifacts: Path,
         threads: int | None = None,
-        workers: int | None = None,
+        loops: int | None = None,
         share: bool = True,
         slots: int | None = None,
         exact: bool = False,
@@ -51,16 +51,16 @@ class AttendEngine:
             artifacts=artifacts,
             provider=provider,
             threads=threads,
-            workers=workers,
+            loops=loops,
             max_waiting=10**6,
             cuda_graphs=captures,
         )
-        self._shares = max(1, workers or 1) if share else 1
+        self._shares = max(1, loops or 1) if share else 1
         self._fixed_slots = slots
         self._exact = exact
         self._slots = slots or MAX_BEAM_SIZE
         with ExitStack() as starting:
-            self._loop = starting.enter_context(start_blocking_portal())
+            self._portal = starting.enter_context(start_blocking_portal())
             self._models = self._started()
             self._running = starting.pop_all()
 
@@ -87,7 +87,8 @@ class AttendEngine:
             for work in works
         ]
         requests = [[sequence] for sequence in sequences] if batch == 1 else [sequences]
-        self._loop.call(_run, translator.pool, requests)
+        pool = translator.greedy if beam_size == 1 else translator.beam
+        self._portal.call(_run, pool, requests)
         eos = translator.manifest.special_tokens.eos
         return [_without(sequence.output.best()[0].token_ids, eos) for sequence in sequences]
 
@@ -97,9 +98,12 @@ class AttendEngine:
 
     def _started(self) -> Models:
         models = load_models(self._settings.model_copy(update={"slots": self._slots}), Metrics())
-        self._loop.call(models.start)
-        if not models.wait_until_warm(PATIENCE_S):
-            raise TimeoutError(f"the engine is not ready after {PATIENCE_S:.0f} s")
+        self._portal.call(models.start)
+        ends_at = time.monotonic() + PATIENCE_S
+        while (reason := models.unready_reason()) is not None:
+            if time.monotonic() > ends_at:
+                raise TimeoutError(f"the engine is not ready after {PATIENCE_S:.0f} s: {reason}")
+            time.sleep(0.02)
         return models
 
 
@@ -118,7 +122,7 @@ class ComputationProbe:
     def __init__(self, artifacts: Path, threads: int, slots: int = 64, provider: Provider | None = None) -> None:
         (artifact,) = read_artifacts(artifacts)
         self._slots = slots
-        self.graphs = TranslationGraphs(artifact, provider or choose_provider("cpu", threads))
+        self.graphs = TranslationGraphs(artifact, provider or Provider("cpu", threads))
         self._bos, self._eos = artifact.manifest.special_tokens.bos, artifact.manifest.special_tokens.eos
 
     def stepping(self, rows: int, cache_length: int, source_length: int) -> Callable[[], object]:

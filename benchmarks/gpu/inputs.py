@@ -42,7 +42,7 @@ def prepare(data: Path | None) -> Path:
     tokenizer = Tokenizer.from_file(str(ROOT / "artifacts" / SHIPPED / "tokenizer.json"))
     shipped = works_of(sentences, tokenizer)
     works = {SHIPPED: shipped, RANDOM: works_of_random_ids(sentences, tokenizer, VOCAB_SIZE)[: SENTENCES // 2]}
-    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), workers=0)
+    engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), loops=0)
     try:
         reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}
     finally:

@@ -183,8 +183,10 @@ class ContinuousEngine(Generic[Output]):
         finished = [sequence for sequence in self.scheduler.running if sequence.finished]
         if finished:
             self._leaving.update(finished)
-            tell(Finished(finished))
-            self._let_go()
+            try:
+                self._let_go()
+            finally:
+                tell(Finished(finished))
 
     def _let_go(self) -> None:
         """Free the places of those that leave."""

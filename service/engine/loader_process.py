@@ -128,15 +128,16 @@ class _Loader:
         self._plan = plan
         self._server = server
         self._lifeline, self._life = os.pipe()
+        self._woken, self._wake = socket.socketpair()
         self._loaded: dict[str, Loaded] = {}
         self._places: list[_Place] = []
         self._deaths: dict[str, list[float]] = {}
 
     def run(self) -> None:
         """Load, fork, say so, and replace what dies until the server has gone."""
-        woken, wake = socket.socketpair()
-        wake.setblocking(False)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        self._woken.setblocking(False)
+        self._wake.setblocking(False)
+        signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         source = self._source = _in_a_child(self._settled_source)
         models, slow = source.models, self._plan.slow or []
@@ -159,14 +160,15 @@ class _Loader:
             abouts |= _read(pipe)
         self._server.sendall(packed(None, len(self._places), slow, abouts))
         incoming = select.poll()
-        for watched in (self._server, woken):
+        for watched in (self._server, self._woken):
             incoming.register(watched, select.POLLIN)
         looked_at = time.monotonic()
         while True:
             for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._places) else 20):
                 if file == self._server.fileno():
                     return
-                woken.recv(4096)
+                with suppress(BlockingIOError):
+                    self._woken.recv(4096)
             self._bury()
             for place in self._places:
                 if place.process_id == 0 and time.monotonic() >= place.begin_at:
@@ -177,6 +179,7 @@ class _Loader:
 
     def end(self) -> None:
         """Kill all loops: their requests have been answered, or nobody is left to read answers."""
+        signal.set_wakeup_fd(-1)
         for place in self._places:
             if place.process_id:
                 with suppress(ProcessLookupError):

@@ -201,6 +201,8 @@ class Loop:
     def _unready_reason(self, served: _Served) -> str | None:
         if served.out is not None:
             return served.out
+        if self._draining:
+            return "draining"
         if self._closed:
             return "the loop has ended"
         if served.failure is not None:

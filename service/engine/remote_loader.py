@@ -77,6 +77,7 @@ class RemoteLoader:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._socket.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _begin(self) -> None:
@@ -116,6 +117,7 @@ class RemoteLoader:
                 try:
                     self._process.kill()
                     self._process.wait()
+                    self._socket.close()
                     self._begin()
                     self._loaded()
                     break

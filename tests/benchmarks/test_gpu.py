@@ -20,7 +20,7 @@ from tests.service.tiny_artifacts import TinyTranslator
 def test_the_loop_answers_as_the_service_does(places: int, fewest_empty: int, tmp_path: Path) -> None:
     TinyTranslator(seed=3).save(tmp_path / "tiny-en-fr")
     works = [Work([*range(4, 5 + i % 5), 9, 3], 4 + 3 * i) for i in range(11)]
-    engine = AttendEngine(tmp_path, threads=1, workers=0)
+    engine = AttendEngine(tmp_path, threads=1, loops=0)
     try:
         wanted = engine.translate(works, beam_size=1, batch=4)
     finally:

@@ -20,19 +20,19 @@ from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
 from model.networks.transformer import Transformer
-from model.tokenizer import EOS_ID
+from model.tokenizer import BOS_ID, EOS_ID
 from model.weights import in_float, read_weights
 from service.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.engine import beam_search as decoding
-from service.engine.beam_search import Search
+from service.engine.beam_search import BeamSearch, Search
+from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused
-from service.loading import searches
 from service.runner.arrays import Arrays
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs
-from service.runner.weights import Weights
+from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.weights import Weights, load
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 from tests.service.fakes import search_all
 
@@ -101,7 +101,12 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
     rng = np.random.default_rng(3)
     everybody = [random_sequence(rng) for _ in range(16)]
     graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1, captures=as_on_cuda))
-    abandoned = search_all(searches(graphs, SLOTS), SLOTS, everybody, rng, leaving=0.02)
+    greedy = GreedySearch(TranslationRunner(graphs, SLOTS, fewest_queries=1), BOS_ID, EOS_ID)
+    beam = BeamSearch(TranslationRunner(graphs, SLOTS), BOS_ID, EOS_ID)
+    abandoned: set[Sequence[Search]] = set()
+    for computation, width in ((greedy, range(1, 2)), (beam, range(2, MAX_BEAM_SIZE + 1))):
+        own = [sequence for sequence in everybody if sequence.slots in width]
+        abandoned |= search_all(computation, SLOTS, own, rng, leaving=0.02)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
     for sequence in everybody:
@@ -137,7 +142,9 @@ def test_the_service_reads_the_states_that_the_model_makes(
 ) -> None:
     rng = np.random.default_rng(6)
     sources = [rng.integers(4, 300, int(length)).tolist() for length in (1, 9, 30, 2, 60)]
-    runner = EmbeddingRunner(read_artifact(artifact(kind, precision)), Provider("cpu", 1))
+    read = read_artifact(artifact(kind, precision))
+    graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
+    runner = EmbeddingRunner(read, load(read, Provider("cpu", 1), graph))
     states = states_of(load_checkpoint(checkpoint(kind)), sources)
     embedded = runner.embed(sources)
     for source, found, expected in zip(sources, embedded, states, strict=True):

@@ -9,9 +9,8 @@ import pytest
 
 from service.artifact import Artifact, read_artifact
 from service.http.app import create_app
-from service.loading import load_models
 from service.metrics import Metrics
-from service.registry import Models
+from service.registry import Models, load_models
 from service.settings import Settings
 from service.text.stand_ins import STAND_INS
 from tests.service.fakes import PATIENCE_S
@@ -73,17 +72,24 @@ def serve(artifacts: Path) -> Serve:
     async def running(
         models: Models | None = None, metrics: Metrics | None = None, **settings: object
     ) -> AsyncIterator[Client]:
-        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "workers": 0}
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_models(configured, metrics)
         app = create_app(configured, models, metrics)
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
-            assert await asyncio.to_thread(models.wait_until_warm, PATIENCE_S)
+            await until_warm(models)
             yield client
 
     return running
+
+
+async def until_warm(models: Models, unready: str = "starting") -> None:
+    """Wait until no engine is unready for this reason."""
+    async with asyncio.timeout(PATIENCE_S):
+        while unready in (models.unready_reason() or ""):
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -11,9 +12,10 @@ import numpy as np
 
 from service.engine.beam_search import Search
 from service.engine.computation import Computation
-from service.engine.engine import Engine
+from service.engine.engine import ContinuousEngine
+from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.metrics import Metrics, TaskMetrics
+from service.metrics import Metrics
 
 PATIENCE_S = 10
 """How long a test waits for something that must happen, before it fails."""
@@ -24,6 +26,14 @@ class FakeClock:
         self.now = 1000.0
 
     def __call__(self) -> float:
+        return self.now
+
+
+class TickingClock(FakeClock):
+    """Every look at it takes a hundredth of a second."""
+
+    def __call__(self) -> float:
+        self.now += 0.01
         return self.now
 
 
@@ -74,16 +84,17 @@ class FakeComputation:
             self._places[place] = sequence
             sequence.finished = sequence.output.steps == 0
 
-    def step(self, running: list[Sequence[Tally]]) -> list[int]:
+    def step(self, running: list[Sequence[Tally]]) -> int:
         self._enter("step", running)
         for place, sequence in enumerate(running):
             assert self._places[place] is sequence, "a sequence runs in the place where it was put"
             sequence.output.places.append(place)
             sequence.output.neighbours.append(len(running) - 1)
             sequence.finished = len(sequence.output.places) == sequence.output.steps
-        return [sum(sequence.slots for sequence in running)]
+        return sum(sequence.slots for sequence in running)
 
-    def move(self, source_place: int, target_place: int) -> None:
+    def move(self, source_place: int, target_place: int, sequence: Sequence[Tally]) -> None:
+        assert self._places[source_place] is sequence
         if self.failing("move", []):
             raise RuntimeError("move was told to fail")
         self._places[target_place] = self._places[source_place]
@@ -97,8 +108,11 @@ class FakeComputation:
             raise RuntimeError(f"{call} was told to fail")
 
 
+NAME = "fake/greedy"
+
+
 class Harness:
-    """An engine around a fake computation."""
+    """A loop of one engine around a fake computation."""
 
     def __init__(
         self,
@@ -112,23 +126,38 @@ class Harness:
         self.clock = clock or FakeClock()
         self.computation = FakeComputation()
         self.metrics = Metrics()
-        self.engine: Engine[Tally] = Engine(
-            "fake",
-            self.computation,
-            Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding),
-            TaskMetrics(self.metrics, "translation"),
-            probe_interval_s,
-            self.clock,
-        )
+        self.scheduler: Scheduler[Tally] = Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+        engine = ContinuousEngine(self.computation, self.scheduler, self.clock)
+        self.loop = Loop({NAME: engine}, self.metrics.count, probe_interval_s, clock=self.clock)
 
     def start(self) -> "Harness":
-        self.engine.start()
-        assert self.engine.warm.wait(PATIENCE_S), "the engine did not become warm"
+        self.loop.start()
+        assert self.loop.warm.wait(PATIENCE_S), "the engine did not become warm"
         return self
+
+    @property
+    def unready_reason(self) -> str | None:
+        state = self.loop.state(NAME)
+        assert state is not None
+        return state.unready_reason
+
+    def await_ready(self) -> None:
+        ends_at = time.monotonic() + PATIENCE_S
+        while self.unready_reason is not None:
+            assert time.monotonic() < ends_at, self.unready_reason
+            time.sleep(0.001)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left of any request."""
+        return not (self.loop.load or self.scheduler.waiting or self.scheduler.running)
 
     def submit(self, *steps: int, tokens: int = 3, timeout_s: float = 60) -> "Future[Any]":
         """One request whose sequences take these numbers of steps."""
-        return self.engine.submit(sequences(*steps, tokens=tokens), self.clock() + timeout_s)
+        return self.submit_all(sequences(*steps, tokens=tokens), timeout_s)
+
+    def submit_all(self, request: list[Sequence[Tally]], timeout_s: float = 60) -> "Future[Any]":
+        return self.loop.submit(NAME, request, self.clock() + timeout_s)
 
     def metric(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"attend_{name}", {"task": "translation", **labels}) or 0.0
@@ -158,8 +187,8 @@ def search_all(
     abandoned: set[Sequence[Search]] = set()
 
     def evict(sequences: list[Sequence[Search]]) -> None:
-        for source_place, target_place in scheduler.evict(sequences):
-            computation.move(source_place, target_place)
+        for source_place, target_place, sequence in scheduler.evict(sequences):
+            computation.move(source_place, target_place, sequence)
 
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))

@@ -26,20 +26,21 @@ def beam_search(
     length_penalty: float,
     n_best: int,
     beam_threshold: float = math.inf,
+    prefix: tuple[int, ...] = (),
 ) -> list[Hypothesis]:
-    """The n_best targets, best first."""
+    """The n_best targets, best first, each of which begins with the prefix."""
 
     def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
         return hypothesis.finish_reason == "eos", hypothesis.log_prob / len(hypothesis.token_ids) ** length_penalty
 
-    live: list[tuple[list[int], float]] = [([], 0.0)]
+    live: list[tuple[list[int], float]] = [([*prefix], 0.0)]
     finished: list[Hypothesis] = []
     while live:
         continued = [
             ([*target, token], total + float(log_prob))
             for target, total in live
             for token, log_prob in enumerate(next_log_probs(target))
-            if target or token != EOS
+            if len(target) > len(prefix) or token != EOS
         ]
         best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
         least = best[min(n_best, len(best)) - 1][1] - beam_threshold
@@ -61,7 +62,7 @@ def finish_reason(target: list[int], n_source: int, max_target_tokens: int) -> F
     """Why a target goes no further; None if it does."""
     if target[-1] == EOS:
         return "eos"
-    if len(target) == max_target_tokens:
+    if len(target) >= max_target_tokens:
         return "length"
     return "repetition" if len(target) % 8 == 0 and goes_round(target, n_source) else None
 

@@ -1,45 +1,77 @@
 """How models are put together, as settings and the machine say."""
 
 from pathlib import Path
-from typing import Literal
-from unittest.mock import Mock
+from typing import Any, Literal
 
 import pytest
 
 from service import loading
+from service.artifact import Artifact, read_artifacts
 from service.errors import ProviderUnavailable
-from service.metrics import Metrics
-from service.runner.provider import Provider
+from service.loading import ArtifactSource
 from service.settings import Settings
 
 
+def source_of(root: Path, **settings: Any) -> ArtifactSource:
+    artifacts: dict[str, Artifact] = {artifact.manifest.name: artifact for artifact in read_artifacts(root)}
+    return ArtifactSource(artifacts, Settings(**settings)).settled()
+
+
 @pytest.mark.parametrize(
-    ("provider", "threads", "workers"), [("cpu", 1, 1), ("cpu", 3, 3), ("cpu", 16, 4), ("cuda", 16, 1)]
+    ("provider", "cores", "settings", "loops", "threads"),
+    [
+        ("cpu", 1, {}, 1, 1),
+        ("cpu", 3, {}, 3, 1),
+        ("cpu", 16, {}, 4, 1),
+        ("cpu", 16, {"threads": 2}, 2, 1),
+        ("cpu", 16, {"threads": 8}, 4, 2),
+        ("cpu", 2, {"loops": 3}, 3, 1),
+        ("cpu", 2, {"loops": 1, "threads": 6}, 1, 6),
+        ("cuda", 16, {}, 1, 1),
+    ],
 )
-def test_a_model_has_a_worker_per_thread_but_few(provider: Literal["cpu", "cuda"], threads: int, workers: int) -> None:
-    assert loading.default_workers(Provider(provider, threads)) == workers
-
-
-@pytest.mark.parametrize(("workers", "expected"), [(None, 2), (3, 3)])
-def test_a_model_has_as_many_workers_as_settings_say(
-    monkeypatch: pytest.MonkeyPatch, artifacts: Path, workers: int | None, expected: int
+def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
+    monkeypatch: pytest.MonkeyPatch,
+    artifacts: Path,
+    provider: Literal["cpu", "cuda"],
+    cores: int,
+    settings: dict[str, int],
+    loops: int,
+    threads: int,
 ) -> None:
-    monkeypatch.setattr(loading, "Worker", Mock())
-    models = loading.load_models(Settings(artifacts=artifacts, provider="cpu", threads=2, workers=workers), Metrics())
-    assert len(models.translators[0].pool.engines) == expected
+    monkeypatch.setattr(loading, "choose_provider", lambda wanted: provider)
+    monkeypatch.setattr(loading, "usable_cores", lambda: cores)
+    source = source_of(artifacts, **settings)
+    assert source.provider is not None
+    assert (source.n_loops, source.provider.threads) == (loops, threads)
+    assert source.forks == (provider == "cpu" and threads == 1), "neither CUDA nor threads outlive a fork"
+
+
+def test_every_model_has_an_engine_for_each_thing_that_it_does(artifacts: Path) -> None:
+    source = source_of(artifacts, provider="cpu")
+    engines = [name for model in source.models for name in source.load(model, alone=False).engines]
+    assert sorted(engines) == [
+        "tiny-en-fr/attention",
+        "tiny-en-fr/beam",
+        "tiny-en-fr/embedding",
+        "tiny-en-fr/greedy",
+        "tiny-sentiment/attention",
+        "tiny-sentiment/classification",
+        "tiny-sentiment/embedding",
+    ]
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with one."""
-    monkeypatch.setattr(loading, "choose_provider", lambda wanted, threads: Provider("cuda", 1))
+    monkeypatch.setattr(loading, "choose_provider", lambda wanted: "cuda")
 
 
 def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, artifacts: Path) -> None:
-    models = loading.load_models(Settings(artifacts=artifacts, provider="auto", workers=0), Metrics())
-    assert {model.provider for model in [*models.translators, *models.classifiers, *models.embedders]} == {"cpu"}
+    source = source_of(artifacts, provider="auto")
+    assert {source.load(model, alone=False).about.provider for model in source.models} == {"cpu"}
 
 
 def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
     with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but tiny-en-fr has no graphs for it"):
-        loading.load_models(Settings(artifacts=artifacts, provider="cuda", workers=0), Metrics())
+        source_of(artifacts, provider="cuda").load("tiny-en-fr", alone=False)

@@ -1,4 +1,5 @@
-from service.metrics import Metrics, ModelState, TaskMetrics
+from service.contract import Passed
+from service.metrics import Metrics, ModelState
 
 
 def test_gauges_are_summed_over_the_models_of_a_task() -> None:
@@ -19,7 +20,7 @@ def test_gauges_are_summed_over_the_models_of_a_task() -> None:
 
 def test_padding_is_counted_beside_the_tokens() -> None:
     metrics = Metrics()
-    TaskMetrics(metrics, "translation").prefilled([3, 7, 5])
+    metrics.count("m/greedy", Passed("encode", 0.1, source_tokens=(3, 7, 5)))
     value = metrics.registry.get_sample_value
     assert value("attend_tokens_total", {"task": "translation", "side": "source"}) == 15
     assert value("attend_padding_tokens_total", {"task": "translation"}) == 6
@@ -27,9 +28,8 @@ def test_padding_is_counted_beside_the_tokens() -> None:
 
 def test_a_step_is_counted_by_its_rows_and_its_sequences() -> None:
     metrics = Metrics()
-    engine = TaskMetrics(metrics, "translation")
-    engine.stepped(sequences=3, rows=[2, 8])
-    engine.stepped(sequences=2, rows=[2])
+    for sequences, rows in ((3, 2), (0, 8), (2, 2)):
+        metrics.count("m/beam", Passed("decode", 0.1, sequences=sequences, rows=rows))
     value = metrics.registry.get_sample_value
     assert value("attend_decode_steps_total") == 3
     assert value("attend_tokens_total", {"task": "translation", "side": "target"}) == 5

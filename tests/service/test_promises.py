@@ -18,26 +18,26 @@ from starlette.types import Message
 from service.artifact import Artifact, Decoding
 from service.contract import Candidates, Ints
 from service.engine.beam_search import BeamSearch, Search
-from service.engine.engine import Engine
+from service.engine.engine import ContinuousEngine
+from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import InferenceFailed
 from service.http.app import create_app
 from service.http.server import Server
-from service.loading import attention_pool
 from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
-from service.runner.provider import Provider
 from service.settings import Settings
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
-from tests.service.conftest import Serve, problem
+from tests.service.conftest import Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS
 
 pytestmark = pytest.mark.anyio
 
 ENDLESS, SHORT = "the dog", "a cat"
+GATED = "gated/greedy"
 
 
 class GatedRows:
@@ -89,23 +89,18 @@ class Bench:
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         self.rows = GatedRows(*tokenizer.encode([ENDLESS]))
         self.metrics = Metrics()
-        self.engine = Engine(
-            "gated",
-            BeamSearch(self.rows, BOS, EOS),
-            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
-            TaskMetrics(self.metrics, "translation"),
-            probe_interval_s=3600,
-        )
+        self.scheduler: Scheduler[Search] = Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100)
+        engine = ContinuousEngine(BeamSearch(self.rows, BOS, EOS), self.scheduler)
         manifest = artifact.manifest.model_copy(
             update={
                 "limits": artifact.manifest.limits.model_copy(update={"max_target_tokens": 10**9}),
                 "decoding": Decoding(beam_size=1, length_penalty=1.0, beam_threshold=1000.0),
             }
         )
-        attention = attention_pool(artifact, Provider("cpu", 1), Settings(), self.metrics)
-        pool = Pool([self.engine], TaskMetrics(self.metrics, "translation"))
-        translator = Translator(manifest, "cpu", tokenizer, pool, attention, 1000, 1000)
-        self.models = Models([translator], [])
+        self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
+        pool: Pool[Any] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "translation"))
+        translator = Translator(manifest, "cpu", tokenizer, pool, pool, pool, 1000, 1000)
+        self.models = Models([translator], [], loops=[self.loop])
 
     def hold(self) -> None:
         """Stop at the next step."""
@@ -126,16 +121,17 @@ async def test_a_failed_batch_is_a_named_error_for_every_member_and_the_next_req
         bench.hold()
         first = asyncio.ensure_future(client.post("/translate", json={"text": ENDLESS}))
         await bench.rows.await_step()
-        second = bench.engine.submit([Sequence([5, EOS], Search(9))], bench.engine.clock() + PATIENCE_S)
+        second = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
         bench.rows.error = MemoryError("the secret cause")
         bench.rows.gate.set()
         detail = problem(await first, 500)["detail"]
-        assert detail == "a forward pass of gated failed (MemoryError); the log has the reason"
+        assert detail == "a forward pass of gated/greedy failed (MemoryError); the log has the reason"
         with pytest.raises(InferenceFailed):
             second.result(PATIENCE_S)
         not_ready = problem(await client.get("/health/ready"), 503)
         assert not_ready["detail"] == "tiny-en-fr: the last forward pass failed (MemoryError)"
         bench.rows.error = None
+        await until_warm(bench.models, "failed")
         assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
         assert (await client.get("/health/ready")).status_code == 200
 
@@ -170,7 +166,7 @@ async def test_a_passed_deadline_frees_its_rows_while_others_go_on(serve: Serve,
     async with serve(bench.models, bench.metrics) as client:
         problem(await client.post("/translate", json={"text": ENDLESS, "timeout_s": 0.05}), 504)
         assert (await client.post("/translate", json={"text": SHORT})).status_code == 200
-        assert not bench.engine.scheduler.running
+        assert not bench.scheduler.running
 
 
 async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: Serve, bench: Bench) -> None:
@@ -178,11 +174,15 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
         bench.hold()
         running = asyncio.ensure_future(client.post("/translate", json={"text": [SHORT, SHORT]}))
         await bench.rows.await_step()
-        waiting = bench.engine.submit([Sequence([5, EOS], Search(9))], bench.engine.clock() + PATIENCE_S)
-        refused = await client.post("/translate", json={"text": SHORT})
+        waiting = bench.loop.submit(GATED, [Sequence([5, EOS], Search(9))], bench.loop.clock() + PATIENCE_S)
+        load = bench.loop.load
+        refusing = asyncio.ensure_future(client.post("/translate", json={"text": SHORT}))
+        while bench.loop.load == load:
+            await asyncio.sleep(0)
+        bench.rows.gate.set()
+        refused = await refusing
         assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
-        bench.rows.gate.set()
         assert (await running).status_code == 200
         assert waiting.result(PATIENCE_S).outputs[0].best()[0].finish_reason == "eos"
 
@@ -194,7 +194,7 @@ async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve:
     async with serve(bench.models, bench.metrics) as client:
         bench.rows.error = Death()
         assert "died" in problem(await client.post("/translate", json={"text": SHORT}), 503)["detail"]
-        assert problem(await client.get("/health/ready"), 503)["detail"] == "tiny-en-fr: the worker thread has ended"
+        assert problem(await client.get("/health/ready"), 503)["detail"] == "tiny-en-fr: the loop has ended"
         assert "is broken" in problem(await client.post("/translate", json={"text": SHORT}), 503)["detail"]
         assert (await client.get("/health/live")).status_code == 200
 
@@ -208,7 +208,7 @@ async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Ser
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)
-    assert await asyncio.to_thread(bench.models.wait_until_warm, PATIENCE_S)
+    await until_warm(bench.models)
     (port,) = {s.getsockname()[1] for listener in server.servers for s in listener.sockets}
     yield server, port
     server.should_exit = True
@@ -248,5 +248,5 @@ async def test_who_is_not_answered_when_the_server_has_drained_is_told_so(bench:
         await bench.rows.await_step()
         server.should_exit = True
         detail = problem(await waiting, 503)["detail"]
-        assert detail == "gated stopped before this request was answered"
+        assert detail == "gated/greedy: stopped before this request was answered"
         bench.rows.gate.set()

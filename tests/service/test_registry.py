@@ -4,9 +4,8 @@ import pytest
 
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable, UnknownModel
-from service.loading import load_models
 from service.metrics import Metrics
-from service.registry import Models
+from service.registry import Models, load_models
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
@@ -22,7 +21,7 @@ def models(
     tiny_translator.save(root / "b", name="en-fr")
     tiny_classifier.save(root / "c", name="reviews")
     tiny_classifier.save(root / "d", name="tweets")
-    return load_models(Settings(artifacts=root, provider="cpu", threads=1, workers=0), Metrics())
+    return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0), Metrics())
 
 
 @pytest.mark.parametrize(
@@ -62,15 +61,16 @@ def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
 
 def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
     translator, classifier = models.translators[0], models.classifiers[0]
-    pools = [translator.pool, classifier.pool, models.embedders[0].pool, translator.attention_pool]
-    for n_waiting, pool in enumerate(pools, start=1):
-        pool.engines[0].scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
+    pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
+    engines = [models._loops[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
+    for n_waiting, engine in enumerate(engines, start=1):
+        engine.add([Sequence([1], None) for _ in range(n_waiting)])
     waiting = Counter[str]()
     for state in models.states():
         waiting[state.task] += state.waiting
-    assert waiting == {"translation": 1, "classification": 2, "embedding": 3, "attention": 4}
-    for pool in pools:
-        pool.engines[0].scheduler.waiting.clear()
+    assert waiting == {"translation": 1 + 2, "classification": 3, "embedding": 4, "attention": 5}
+    for engine in engines:
+        engine.scheduler.waiting.clear()
 
 
 def test_an_unknown_model_names_those_that_can(models: Models) -> None:

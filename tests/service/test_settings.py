@@ -32,7 +32,7 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
         ("PORT", "http"),
         ("PROVIDER", "tpu"),
         ("SLOTS", "7"),
-        ("WORKERS", "-1"),
+        ("LOOPS", "-1"),
         ("RATE_LIMIT", "often"),
         ("RATE_LIMIT", "1/second;2/minute"),
         ("API_KEYS", " , "),
@@ -53,8 +53,8 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
 
 def test_cuda_graphs_need_a_process_of_their_own() -> None:
     assert Settings(cuda_graphs=True).cuda_graphs
-    with pytest.raises(ValidationError, match="ATTEND_WORKERS is 0"):
-        Settings(cuda_graphs=True, workers=0)
+    with pytest.raises(ValidationError, match="ATTEND_LOOPS is 0"):
+        Settings(cuda_graphs=True, loops=0)
 
 
 def test_keys_are_not_shown() -> None:

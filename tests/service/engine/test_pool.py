@@ -8,9 +8,9 @@ import pytest
 
 from service.engine.pool import PLENTY, Pool
 from service.engine.scheduler import Sequence
-from service.errors import DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
+from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
 from service.metrics import Metrics, TaskMetrics
-from tests.service.fakes import PATIENCE_S, Harness, Tally, sequences
+from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
 
@@ -23,8 +23,19 @@ class Bench:
         others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
         self.harnesses = [first, *others]
         self.metrics = Metrics()
-        engines = [harness.engine for harness in self.harnesses]
-        self.pool: Pool[Tally] = Pool(engines, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting)
+        self.loops = [harness.loop for harness in self.harnesses]
+        self.pool: Pool[Tally] = Pool(
+            NAME, self.loops, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
+        )
+
+    def start(self) -> "Bench":
+        for harness in self.harnesses:
+            harness.start()
+        return self
+
+    def stop(self) -> None:
+        for harness in self.harnesses:
+            harness.loop.stop(PATIENCE_S)
 
     def run(self, *steps: int, tokens: int = 3) -> "asyncio.Task[object]":
         work = self.pool.run(sequences(*steps, tokens=tokens), self.pool.clock() + 60)
@@ -51,13 +62,12 @@ class Bench:
 
     @property
     def loads(self) -> list[int]:
-        return [harness.engine.load for harness in self.harnesses]
+        return [harness.loop.load for harness in self.harnesses]
 
     @property
     def idle(self) -> bool:
         """Whether nothing is left of any request."""
-        schedulers = [harness.engine.scheduler for harness in self.harnesses]
-        return not any(self.loads) and not any(s.running or s.waiting for s in schedulers)
+        return all(harness.is_idle for harness in self.harnesses)
 
     async def settle(self) -> None:
         """Let each worker take its next step, which drops what nobody waits for."""
@@ -67,12 +77,10 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    bench = Bench()
-    bench.pool.start()
-    assert bench.pool.wait_until_warm(PATIENCE_S)
+    bench = Bench().start()
     yield bench
     bench.release()
-    bench.pool.stop(PATIENCE_S)
+    bench.stop()
 
 
 async def test_what_comes_too_late_is_never_submitted(bench: Bench) -> None:
@@ -107,14 +115,14 @@ async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Benc
 
 async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[list[int]] = []
-    for engine in bench.pool.engines:
-        submit = engine.submit
+    for loop in bench.loops:
+        submit = loop.submit
 
-        def recorded(part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
+        def recorded(name: str, part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
             submitted.append([len(sequence.source_ids) for sequence in part])
-            return submit(part, deadline)
+            return submit(name, part, deadline)
 
-        monkeypatch.setattr(engine, "submit", recorded)
+        monkeypatch.setattr(loop, "submit", recorded)
     everybody = [Sequence([1] * length, Tally(1)) for length in (3, 9, 1, 7, 5, 2)]
     await bench.pool.run(everybody, bench.pool.clock() + 60)
     assert sorted(map(sum, submitted)) == [13, 14]
@@ -133,16 +141,14 @@ async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_th
 
 
 async def test_no_request_of_one_is_refused_while_the_last_engine_has_nothing_to_do() -> None:
-    bench = Bench(max_waiting=3)
-    bench.pool.start()
-    assert bench.pool.wait_until_warm(PATIENCE_S)
+    bench = Bench(max_waiting=3).start()
     bench.hold()
     tasks = [bench.run(1) for _ in range(4)]
     await asyncio.sleep(0)
     assert bench.loads == [6, 6]
     bench.release()
     await asyncio.gather(*tasks)
-    bench.pool.stop(PATIENCE_S)
+    bench.stop()
 
 
 async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
@@ -171,24 +177,24 @@ async def test_a_part_that_fails_fails_the_request_and_the_others_are_dropped(be
 
 
 async def test_a_part_that_is_refused_takes_back_those_that_were_accepted() -> None:
-    bench = Bench(max_waiting=1)
-    bench.pool.start()
-    assert bench.pool.wait_until_warm(PATIENCE_S)
+    bench = Bench(max_waiting=1).start()
     full = bench.harnesses[1]
     bench.hold()
     running = [harness.submit(1, tokens=tokens) for harness, tokens in zip(bench.harnesses, (3, 4), strict=True)]
     await bench.await_arrivals()
     waiting = full.submit(1, tokens=1)
     assert bench.loads == [3, 5]
-    with pytest.raises(QueueFull):
-        await bench.run(1000, 1000)
+    refused = bench.run(1000, 1000)
+    await asyncio.sleep(0)
     bench.release()
+    with pytest.raises(QueueFull):
+        await refused
     await asyncio.gather(*map(asyncio.wrap_future, [*running, waiting]))
     async with asyncio.timeout(PATIENCE_S):  # its queue has no place for one that would settle it
         while not bench.idle:
             await asyncio.sleep(0.01)
     assert bench.unanswered == {"queue_full": 1}
-    bench.pool.stop(PATIENCE_S)
+    bench.stop()
 
 
 async def test_a_cancelled_wait_cancels_every_part(bench: Bench) -> None:
@@ -222,7 +228,7 @@ async def test_no_sequences_are_answered_without_a_worker() -> None:
 
 async def test_a_pool_is_ready_when_all_its_engines_are(bench: Bench) -> None:
     assert bench.pool.unready_reason() is None
-    bench.harnesses[1].computation.failing = lambda call, _: call == "step"
+    bench.harnesses[1].computation.failing = lambda call, _: call in ("step", "warm_up")
     with pytest.raises(InferenceFailed):
         await bench.run(2, 2)
     assert bench.pool.unready_reason() == "the last forward pass failed (RuntimeError)"
@@ -239,24 +245,40 @@ async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(be
     assert bench.unanswered == {"draining": 1}
     bench.release()
     await accepted
-    bench.pool.stop(PATIENCE_S)
+    bench.stop()
 
 
-def test_a_pool_is_warm_when_all_its_engines_are() -> None:
+async def test_who_has_a_broken_engine_and_a_whole_one_asks_the_whole_one(bench: Bench) -> None:
+    broken, whole = bench.harnesses
+    broken.computation.failing = lambda call, _: True
+    with pytest.raises(InferenceFailed):
+        await bench.run(2, 2)
+    for _ in range(4):
+        await bench.run(1, 1)
+    whole.computation.failing = lambda call, _: True
+    with pytest.raises(InferenceFailed):
+        await bench.run(2)
+    with pytest.raises(Broken, match="fake/greedy is broken: the last forward pass failed"):
+        await bench.run(2)
+
+
+def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
     bench = Bench()
     slow = bench.harnesses[1].computation
     slow.hold()
-    bench.pool.start()
-    assert not bench.pool.wait_until_warm(timeout_s=0)
+    bench.harnesses[0].start()
+    bench.loops[1].start()
     assert bench.pool.unready_reason() == "starting"
     slow.release()
-    assert bench.pool.wait_until_warm(PATIENCE_S)
-    bench.pool.stop(PATIENCE_S)
+    bench.harnesses[1].await_ready()
+    assert bench.pool.unready_reason() is None
+    bench.stop()
 
 
 async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
-    engines = [harness.engine for harness in bench.harnesses]
-    pool = Pool(engines, TaskMetrics(bench.metrics, "fake"), max_sequences=3)
+    pool: Pool[Tally] = Pool(
+        NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
+    )
     with pytest.raises(
         NotAcceptable, match="the request has at least 4 sentences or windows of a text, the limit is 3"
     ):

@@ -163,7 +163,8 @@ def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]
     s.start(running)
     rows = dict(enumerate(running))  # what a cache holds, row by row
 
-    for source, target in s.evict([running[slot] for slot in leaving_slots if slot < n]):
+    for source, target, moved in s.evict([running[slot] for slot in leaving_slots if slot < n]):
+        assert rows[source] is moved
         rows[target] = rows[source]
 
     assert set(s.running) == {sequence for slot, sequence in enumerate(running) if slot not in leaving_slots}

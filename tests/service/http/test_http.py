@@ -187,11 +187,11 @@ async def test_white_space_has_no_alternatives(serve: Serve) -> None:
     assert (translation["text"], translation.get("alternatives")) == (" \n", None)
 
 
-async def test_worker_processes_answer_as_the_servers_own_does(serve: Serve) -> None:
+async def test_loops_in_processes_answer_as_one_in_the_servers_own_does(serve: Serve) -> None:
     texts = [" ".join(np.random.default_rng(seed).choice(WORDS, 9)) for seed in range(9)]
     answers = []
-    for workers in (0, 2):
-        async with serve(workers=workers) as client:
+    for loops in (0, 2):
+        async with serve(loops=loops) as client:
             answers.append((await client.post("/translate", json={"text": texts, "beam_size": 3})).json())
     for own, others in zip(*(answer["translations"] for answer in answers), strict=True):
         assert others.pop("score") == pytest.approx(own.pop("score"), abs=1e-4)
@@ -308,6 +308,7 @@ async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
         "cancelled_total",
         "rejected_total",
         "model_info",
+        "model_ready",
     }
 
 

@@ -12,8 +12,8 @@ import uvicorn
 
 from service.http.app import create_app
 from service.http.server import LOOK_S, Server, main
-from service.loading import load_models
 from service.metrics import Metrics
+from service.registry import load_models
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
@@ -47,7 +47,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
     models = load_models(settings, metrics)
     server = Server(uvicorn.Config(create_app(settings, models, metrics)), models, drain_timeout_s=1)
     server.handle_exit(signal.SIGTERM, None)
@@ -57,7 +57,7 @@ def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
 
 @pytest.mark.anyio
 async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, workers=0), Metrics()
+    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
     models = load_models(settings, metrics)
     config = uvicorn.Config(create_app(settings, models, metrics), port=0, log_config=None)
     server = Server(config, models, drain_timeout_s=PATIENCE_S)

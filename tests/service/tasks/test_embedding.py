@@ -4,6 +4,7 @@ import asyncio
 import base64
 import shutil
 import threading
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,8 @@ from numpy.typing import NDArray
 
 from service.artifact import Artifact, read_artifact
 from service.engine.computation import OnePass
-from service.engine.engine import Engine
+from service.engine.engine import ContinuousEngine
+from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import StartRefused
@@ -24,9 +26,10 @@ from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
+from service.runner.weights import load
 from service.tasks.embedding import Embedded, Embedder, read_states
 from service.text.tokenization import Tokenizer
-from tests.service.conftest import Client, Serve, problem
+from tests.service.conftest import Client, Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WINDOW, WORDS, E, TinyClassifier, TinyTranslator
 
@@ -239,8 +242,11 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
     graph.graph.output.extend(kept)
     onnx.save(graph, directory / "cpu" / "classifier.onnx")
     artifact = Artifact(directory, read_artifact(artifacts / CLASSIFIER).manifest)
-    with pytest.raises(StartRefused, match=r"classifier\.onnx: has no last_hidden_state"):
-        EmbeddingRunner(artifact, Provider("cpu", 1))
+    with pytest.raises(StartRefused, match=r"tiny-sentiment: its encoder has no last_hidden_state"):
+        EmbeddingRunner(artifact, load(artifact, Provider("cpu", 1), "classifier.onnx"))
+
+
+GATED = "gated/embedding"
 
 
 class GatedEncoder:
@@ -254,10 +260,13 @@ class GatedEncoder:
         self.arrived = threading.Semaphore(0)
         self.batches: list[int] = []
         self.error: Exception | None = None
+        self.leave: Callable[[], object] = lambda: None
+        """Is called in the middle of a pass."""
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         self.arrived.release()
         assert self.gate.wait(PATIENCE_S), "the test forgot to open the gate"
+        self.leave()
         self.batches.append(len(sources))
         if self.error is not None:
             raise self.error
@@ -268,19 +277,18 @@ class Bench:
     """One embedder on a gated encoder, which reads two short texts at a time."""
 
     def __init__(self, artifact: Artifact) -> None:
-        self.encoder = GatedEncoder(EmbeddingRunner(artifact, Provider("cpu", 1)))
+        session = load(artifact, Provider("cpu", 1), "classifier.onnx")
+        self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
         self.metrics = Metrics()
-        self.engine = Engine[Embedded](
-            "gated",
+        engine = ContinuousEngine(
             OnePass(partial(read_states, self.encoder.embed), lambda: Sequence([UNK], Embedded(False))),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
-            TaskMetrics(self.metrics, "embedding"),
-            probe_interval_s=3600,
         )
+        self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
-        pool = Pool([self.engine], TaskMetrics(self.metrics, "embedding"))
+        pool: Pool[Embedded] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
         embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, self.encoder.width, 1000)
-        self.models = Models([], [], [embedder])
+        self.models = Models([], [], [embedder], [self.loop])
 
     async def hold(self) -> None:
         """Stop at the next pass."""
@@ -301,10 +309,11 @@ async def test_a_failed_pass_is_a_named_error_and_the_next_request_succeeds(serv
     async with serve(bench.models, bench.metrics) as client:
         bench.encoder.error = MemoryError("the secret cause")
         detail = problem(await client.post("/embed", json={"text": "a"}), 500)["detail"]
-        assert detail == "a forward pass of gated failed (MemoryError); the log has the reason"
+        assert detail == "a forward pass of gated/embedding failed (MemoryError); the log has the reason"
         not_ready = problem(await client.get("/health/ready"), 503)
         assert not_ready["detail"] == f"{CLASSIFIER}: the last forward pass failed (MemoryError)"
         bench.encoder.error = None
+        await until_warm(bench.models, "failed")
         await embed(client, text="a")
         assert (await client.get("/health/ready")).status_code == 200
 
@@ -314,15 +323,17 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         await bench.hold()
         running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
         await bench.await_pass()
-        left = bench.engine.submit([Sequence([5], Embedded(False))], bench.engine.clock() + PATIENCE_S)
-        refused = await client.post("/embed", json={"text": "a"})
+        left = bench.loop.submit(GATED, [Sequence([5], Embedded(False))], bench.loop.clock() + PATIENCE_S)
+        load = bench.loop.load
+        refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
+        while bench.loop.load == load:
+            await asyncio.sleep(0)
+        bench.encoder.leave = left.cancel
+        bench.encoder.gate.set()
+        refused = await refusing
         assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
-        left.cancel()
-        bench.encoder.gate.set()
         assert (await running).status_code == 200
-        while bench.engine.n_waiting:  # who left is in the queue until the next step
-            await asyncio.sleep(0.001)
         await embed(client, text="the dog")
         metrics = (await client.get("/metrics")).text.splitlines()
     assert bench.encoder.batches == [1, 1, 1], "the warm-up, the first and the last request"

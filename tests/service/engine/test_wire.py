@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.engine.worker_process import Unpacker, packed
+from service.engine.wire import Unpacker, packed
 
 CONTENTS: list[tuple[object, ...]] = [("submit", 1, [5, 6], 2.5), (None,), ("x" * 1000, {"a": b"\0" * 300})]
 

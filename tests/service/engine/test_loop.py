@@ -1,4 +1,4 @@
-"""The engine's promises, with a computation that the test drives."""
+"""The promises of a loop and its engine, with a computation that the test drives."""
 
 import threading
 from collections.abc import Iterator
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
-from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, sequences
+from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def harness() -> Iterator[Harness]:
     harness = Harness().start()
     yield harness
     harness.computation.release()
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def outcome(future: "Future[Any]") -> Any:
@@ -46,7 +47,7 @@ def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
     harness = Harness(slots=1).start()
     futures = [harness.submit(2) for _ in range(5)]
     assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harness: Harness) -> None:
@@ -57,11 +58,10 @@ def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harnes
     second = harness.submit(2)  # joins before the next step
     harness.computation.release()
     for future in (first, second):
-        with pytest.raises(InferenceFailed, match="a forward pass of fake failed"):
+        with pytest.raises(InferenceFailed, match="a forward pass of fake/greedy failed"):
             outcome(future)
-    assert "failed" in (harness.engine.unready_reason() or "")
+    assert harness.unready_reason is None, "a probe has shown before that the model is not to blame"
     assert len(outcome(harness.submit(2)).outputs[0].places) == 2
-    assert harness.engine.unready_reason() is None
 
 
 def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
@@ -82,14 +82,13 @@ def test_a_step_that_fails_before_anyone_is_admitted_answers_those_that_wait_and
         raise KeyError("told to fail")
 
     with monkeypatch.context() as patch:
-        patch.setattr(harness.engine.scheduler, "admit", fail)
+        patch.setattr(harness.scheduler, "admit", fail)
         for future in (harness.submit(1), harness.submit(2)):
             with pytest.raises(InferenceFailed, match="KeyError"):
                 outcome(future)
-        assert harness.engine.unready_reason() == "the last forward pass failed (KeyError)"
     assert len(outcome(harness.submit(2)).outputs[0].places) == 2
-    assert harness.engine.unready_reason() is None
-    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
+    assert harness.unready_reason is None
+    assert harness.is_idle
 
 
 def test_one_bad_request_fails_alone(harness: Harness) -> None:
@@ -111,10 +110,10 @@ def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harne
     harness.computation.failing = lambda call, batch: call == "prefill" and any(s.output.steps == 7 for s in batch)
     request = sequences(1000, 7, 1000)
     with pytest.raises(InferenceFailed):
-        outcome(harness.engine.submit(request, harness.clock() + 60))
+        outcome(harness.submit_all(request))
     outcome(harness.submit(1))
-    assert not harness.engine.scheduler.running
-    assert not harness.engine.scheduler.waiting
+    assert not harness.scheduler.running
+    assert not harness.scheduler.waiting
 
 
 def lengths_read_together(harness: Harness) -> list[list[int]]:
@@ -134,12 +133,12 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
     harness = Harness(slots=8, most_padding=4).start()
     read = lengths_read_together(harness)
     request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
-    outcome(harness.engine.submit(request, harness.clock() + 60))
+    outcome(harness.submit_all(request))
     assert read == [[3, 4], [9, 10]]
     assert harness.metric("padding_tokens_total") == 2
     assert harness.metric("tokens_total", side="source") == 26
     assert {len(sequence.output.places) for sequence in request} == {2}
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
@@ -148,11 +147,11 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
     harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
     with pytest.raises(InferenceFailed):
-        outcome(harness.engine.submit(request, harness.clock() + 60))
+        outcome(harness.submit_all(request))
     outcome(harness.submit(1, tokens=5))
     assert read == [[3], [5]]
-    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
-    harness.engine.stop(PATIENCE_S)
+    assert harness.is_idle
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
@@ -169,8 +168,8 @@ def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> 
             outcome(future)
     harness.computation.failing = lambda call, batch: False
     outcome(harness.submit(1))
-    assert harness.engine.load == harness.engine.n_waiting == harness.engine.n_running == 0
-    harness.engine.stop(PATIENCE_S)
+    assert harness.is_idle
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> None:
@@ -198,7 +197,7 @@ def test_a_client_that_left_while_waiting_is_never_read() -> None:
     outcome(running)
     outcome(harness.submit(1))
     assert [call for call, _ in harness.computation.calls].count("prefill") == 2
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: Harness) -> None:
@@ -208,10 +207,10 @@ def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: H
     staying = harness.submit(2, timeout_s=500)
     harness.clock.now += 6
     harness.computation.release()
-    with pytest.raises(DeadlinePassed, match=r"after 6\.0 s in fake"):
+    with pytest.raises(DeadlinePassed, match=r"after 6\.0 s in fake/greedy"):
         outcome(late)
     assert len(outcome(staying).outputs[0].places) == 2
-    assert not harness.engine.scheduler.running
+    assert not harness.scheduler.running
 
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
@@ -220,58 +219,83 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
     running = harness.submit(1)
     harness.computation.await_arrival()
     waiting = harness.submit(1)
+    harness.computation.allow()
+    harness.computation.await_arrival()
+    refused = harness.submit(1)
+    harness.computation.allow()
     with pytest.raises(QueueFull) as refusal:
-        harness.submit(1)
+        outcome(refused)
     assert int(refusal.value.headers["Retry-After"]) > 0
     harness.computation.release()
     assert outcome(running).outputs
     assert outcome(waiting).outputs
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_readiness_and_requests_wait_for_the_first_forward_pass() -> None:
     harness = Harness()
     harness.computation.hold()
-    harness.engine.start()
+    harness.loop.start()
     harness.computation.await_arrival()
-    assert harness.engine.unready_reason() == "starting"
+    assert harness.unready_reason == "starting"
     with pytest.raises(Starting):
         harness.submit(1)
     harness.computation.release()
-    assert harness.engine.warm.wait(PATIENCE_S)
-    assert harness.engine.unready_reason() is None
-    harness.engine.stop(PATIENCE_S)
+    assert harness.loop.warm.wait(PATIENCE_S)
+    assert harness.unready_reason is None
+    harness.loop.stop(PATIENCE_S)
 
 
-def test_a_failing_warm_up_is_told_by_readiness_until_a_forward_pass_succeeds() -> None:
+def test_a_failing_probe_is_told_by_readiness_and_refuses_requests_until_one_succeeds() -> None:
     harness = Harness()
     harness.computation.failing = lambda call, _: call == "warm_up"
     harness.start()
-    assert harness.engine.unready_reason() == "the last forward pass failed (RuntimeError)"
+    assert harness.unready_reason == "the last forward pass failed (RuntimeError)"
+    with pytest.raises(Broken, match="fake/greedy is broken: the last forward pass failed"):
+        harness.submit(1)
+    harness.computation.failing = lambda call, _: False
+    harness.computation.hold()
+    harness.clock.now += RETRY_S
+    harness.computation.await_arrival()
+    harness.computation.release()
+    harness.await_ready()
     outcome(harness.submit(1))
-    assert harness.engine.unready_reason() is None
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
+
+
+def test_an_input_that_fails_does_not_make_its_model_unready(harness: Harness) -> None:
+    harness.computation.failing = lambda call, _: call == "prefill"
+    with pytest.raises(InferenceFailed):
+        outcome(harness.submit(1))
+    assert harness.unready_reason is None
+
+
+def test_a_model_that_fails_whatever_it_reads_is_unready_before_the_error_is_answered(harness: Harness) -> None:
+    harness.computation.failing = lambda call, _: True
+    with pytest.raises(InferenceFailed):
+        outcome(harness.submit(1))
+    assert harness.unready_reason == "the last forward pass failed (RuntimeError)"
 
 
 def test_readiness_ends_when_the_last_forward_pass_is_long_ago() -> None:
     harness = Harness(probe_interval_s=3600).start()
     harness.clock.now += 3 * 3600 + 1
-    assert harness.engine.unready_reason() == "the last forward pass ended 10801 s ago"
+    assert harness.unready_reason == "the last forward pass ended 10801 s ago"
     outcome(harness.submit(1))
-    assert harness.engine.unready_reason() is None
-    harness.engine.stop(PATIENCE_S)
+    assert harness.unready_reason is None
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_an_idle_engine_proves_itself_again_and_again() -> None:
-    harness = Harness(probe_interval_s=0.001)
+    harness = Harness(probe_interval_s=0.001, clock=TickingClock())
     harness.computation.hold()
-    harness.engine.start()
+    harness.loop.start()
     for _ in range(4):
         harness.computation.await_arrival()
         harness.computation.allow()
     harness.computation.release()
     assert {call for call, _ in harness.computation.calls} == {"warm_up"}
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 @pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
@@ -279,7 +303,9 @@ def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str)
     class Death(BaseException):
         """Not an Exception: nothing in the loop may catch it."""
 
-    harness = Harness(slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600).start()
+    harness = Harness(
+        slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
+    ).start()
 
     def die(call: str, batch: list[Sequence[Tally]]) -> bool:
         if call == dying_call:
@@ -293,10 +319,10 @@ def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str)
     harness.computation.failing = die
     harness.computation.release()
     for future in futures:
-        with pytest.raises(Broken, match="the worker thread died"):
+        with pytest.raises(Broken, match="the loop's thread died"):
             outcome(future)
-    harness.engine._thread.join(PATIENCE_S)
-    assert harness.engine.unready_reason() == "the worker thread has ended"
+    harness.loop._thread.join(PATIENCE_S)
+    assert harness.unready_reason == "the loop has ended"
     with pytest.raises(Broken):
         harness.submit(1)
 
@@ -305,18 +331,13 @@ def test_who_is_let_in_as_draining_begins_is_answered() -> None:
     harness = Harness()
     accepted: list[Future[Any]] = []
 
-    class Requests(dict[Any, None]):
-        """One comes, and draining begins, when the engine has just seen that nobody waits."""
+    def listen(timeout_s: float) -> None:
+        """One comes, and draining begins, when the loop has just seen that nobody waits."""
+        if not accepted:
+            accepted.append(harness.submit(1))
+            harness.loop.drain()
 
-        def __bool__(self) -> bool:
-            anybody = len(self) > 0
-            if not accepted:
-                accepted.append(harness.submit(1))
-                harness.engine.drain()
-            return anybody
-
-    harness.engine._requests = Requests()
-    harness.engine.run(lambda timeout_s: None)
+    harness.loop.run(listen)
     assert outcome(accepted[0]).outputs[0].places == [0]
 
 
@@ -324,14 +345,14 @@ def test_draining_answers_what_was_accepted_and_refuses_the_rest(harness: Harnes
     harness.computation.hold()
     accepted = harness.submit(3)
     harness.computation.await_arrival()
-    harness.engine.drain()
-    assert harness.engine.unready_reason() == "draining"
+    harness.loop.drain()
+    assert harness.unready_reason == "draining"
     with pytest.raises(Draining):
         harness.submit(1)
     harness.computation.release()
     assert len(outcome(accepted).outputs[0].places) == 3
-    harness.engine._thread.join(PATIENCE_S)
-    assert not harness.engine._thread.is_alive()
+    harness.loop._thread.join(PATIENCE_S)
+    assert not harness.loop._thread.is_alive()
 
 
 def test_stopping_fails_what_is_not_answered_in_time(caplog: pytest.LogCaptureFixture) -> None:
@@ -339,12 +360,12 @@ def test_stopping_fails_what_is_not_answered_in_time(caplog: pytest.LogCaptureFi
     harness.computation.hold()
     stuck = harness.submit(3)
     harness.computation.await_arrival()
-    harness.engine.stop(timeout_s=0)
+    harness.loop.stop(timeout_s=0)
     with pytest.raises(Draining, match="stopped before"):
         outcome(stuck)
     harness.computation.release()
-    harness.engine._thread.join(PATIENCE_S)
-    assert not harness.engine._thread.is_alive()
+    harness.loop._thread.join(PATIENCE_S)
+    assert not harness.loop._thread.is_alive()
     assert "dies" not in caplog.text
 
 
@@ -359,7 +380,7 @@ def test_the_answer_tells_where_the_time_went() -> None:
     harness.computation.failing = pass_time
     answer = outcome(harness.submit(3))
     assert (answer.queue_s, answer.encode_s, answer.decode_s) == (0, 2, 15)
-    harness.engine.stop(PATIENCE_S)
+    harness.loop.stop(PATIENCE_S)
 
 
 def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:
@@ -387,6 +408,6 @@ def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) 
     assert {"True", "InferenceFailed", "CancelledError"} == set(outcomes)
     harness.computation.failing = lambda call, _: False
     outcome(harness.submit(1))
-    assert not harness.engine.scheduler.running
-    assert not harness.engine._requests
-    assert not harness.engine._request_of
+    assert not harness.scheduler.running
+    assert not harness.loop._requests
+    assert not harness.loop._request_of

@@ -1,0 +1,174 @@
+"""Loops in processes of their own, whole and fragile ones."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from service.artifact import Artifact
+from service.contract import Answer
+from service.engine import loader_process
+from service.engine.beam_search import Search
+from service.engine.loader_process import Loaded
+from service.engine.remote_loader import RemoteLoader
+from service.engine.remote_loop import RemoteLoop
+from service.engine.scheduler import Sequence
+from service.loading import ArtifactSource
+from service.metrics import Metrics
+from service.settings import Settings
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import EOS
+
+SLOTS, MAX_WAITING = 8, 3
+
+FATAL = 13
+"""Who reads this token dies."""
+
+DiesOf = Literal["its loop", "itself", "its warm-up", "an answer that nobody can read", "an answer that cannot be sent"]
+
+
+class Unreadable:
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("not a number",)
+
+
+@dataclass(frozen=True)
+class FragileSource(ArtifactSource):
+    """Models in which something dies, and a loader that waits for less."""
+
+    dies_of: DiesOf | None = None
+    patches: dict[str, float] = field(default_factory=dict)
+    """Of loader_process."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name, value in self.patches.items():
+            setattr(loader_process, name, value)
+
+    def load(self, model: str, alone: bool) -> Loaded:
+        loaded = super().load(model, alone)
+        computation = cast(Any, loaded.engines[f"{model}/greedy"]).computation
+        prefill = computation.prefill
+        outputs = {"an answer that nobody can read": Unreadable(), "an answer that cannot be sent": threading.Lock()}
+
+        def read(first_place: int, sequences: list[Sequence[Search]]) -> None:
+            if not any(FATAL in sequence.source_ids for sequence in sequences):
+                prefill(first_place, sequences)
+            elif (self.dies_of or "").startswith("an answer"):
+                for sequence in sequences:
+                    sequence.output, sequence.finished = cast(Search, outputs[cast(str, self.dies_of)]), True
+            else:
+                die()
+
+        def die() -> None:
+            if self.dies_of == "its loop":
+                raise SystemExit  # no Exception, and so the end of the loop
+            os._exit(1)
+
+        computation.prefill = read
+        if self.dies_of == "its warm-up" and not alone:
+            parent, warm_up = os.getpid(), computation.warm_up
+            computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
+        return loaded
+
+
+@dataclass
+class Service:
+    """A loader and what a server has of it."""
+
+    loader: RemoteLoader
+    metrics: Metrics = field(default_factory=Metrics)
+    loops: list[RemoteLoop] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loops = self.connections()
+
+    def connections(self) -> list[RemoteLoop]:
+        """Those of another server."""
+        return [RemoteLoop(path, self.metrics.count) for path in self.loader.paths]
+
+    @property
+    def loop(self) -> RemoteLoop:
+        return self.loops[0]
+
+    async def start(self) -> "Service":
+        for loop in self.loops:
+            loop.start()
+        await until(lambda: all(unready_reason(loop) is None for loop in self.loops))
+        return self
+
+    async def stop(self) -> None:
+        for loop in self.loops:
+            await asyncio.to_thread(loop.stop, 0)
+        await asyncio.to_thread(self.loader.end)
+
+    def process_id(self, number: int = 0) -> int:
+        """Of a loop: the loader forks the first one first."""
+        return children(self.loader._process.pid)[number]
+
+
+def make_service(artifact: Artifact, n_loops: int = 1, dies_of: DiesOf | None = None, **patches: float) -> Service:
+    settings = Settings(
+        provider="cpu",
+        loops=n_loops,
+        slots=SLOTS,
+        max_waiting=MAX_WAITING,
+        prefill_padded_tokens=100,
+        probe_interval_s=3600,
+    )
+    arguments = ({"tiny": artifact_named(artifact, "tiny")}, settings, None, dies_of, patches)
+    loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, logging.WARNING)
+    loader.wait_until_loaded()
+    return Service(loader)
+
+
+def artifact_named(artifact: Artifact, name: str) -> Artifact:
+    return Artifact(artifact.directory, artifact.manifest.model_copy(update={"name": name}))
+
+
+def server_that(artifact: Artifact, then: str) -> list[str]:
+    """The command of a process that loads models and then does something."""
+    script = (
+        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
+        "from tests.service.engine.loops import make_service; "
+        f"service = make_service(read_artifact(Path(sys.argv[1]))); {then}"
+    )
+    return [sys.executable, "-c", script, str(artifact.directory)]
+
+
+def children(process_id: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
+
+
+def unready_reason(loop: RemoteLoop, engine: str = "tiny/greedy") -> str | None:
+    state = loop.state(engine)
+    return "starting" if state is None else state.unready_reason
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not happened():
+            await asyncio.sleep(0.01)
+
+
+async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
+    return await asyncio.wait_for(future, PATIENCE_S)
+
+
+def sequence(*words: int, beam_size: int = 1, max_target_tokens: int = 9) -> Sequence[Search]:
+    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), slots=beam_size)
+
+
+def soon() -> float:
+    return time.monotonic() + PATIENCE_S
+
+
+def pause(process_id: int) -> None:
+    os.kill(process_id, signal.SIGSTOP)

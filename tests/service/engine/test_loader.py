@@ -1,0 +1,130 @@
+"""What loads models, and replaces loops that die or hang."""
+
+import contextlib
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from service.artifact import Artifact
+from service.errors import Broken, StartRefused
+from tests.service.engine.loops import (
+    FATAL,
+    DiesOf,
+    Service,
+    answered,
+    children,
+    make_service,
+    pause,
+    sequence,
+    soon,
+    unready_reason,
+    until,
+)
+from tests.service.tiny_artifacts import EOS, TinyTranslator
+
+pytestmark = pytest.mark.anyio
+
+GREEDY, BEAM = "tiny/greedy", "tiny/beam"
+
+
+async def serves(service: Service, translator: TinyTranslator) -> None:
+    await until(lambda: unready_reason(service.loop) is None)
+    [output] = (await answered(service.loop.submit(GREEDY, [sequence(5, 6)], soon()))).outputs
+    assert output.best()[0].token_ids == translator.translate([5, 6, EOS], 9)[0]
+
+
+async def dies(service: Service) -> None:
+    with pytest.raises(Broken, match="tiny/greedy is broken: its loop has ended"):
+        await answered(service.loop.submit(GREEDY, [sequence(FATAL)], soon()))
+
+
+@pytest.mark.parametrize("dies_of", ["its loop", "an answer that nobody can read", "an answer that cannot be sent"])
+async def test_what_died_in_a_loop_is_replaced_and_the_next_request_served(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, dies_of: DiesOf
+) -> None:
+    service = await make_service(translator_artifact, dies_of=dies_of).start()
+    await serves(service, tiny_translator)
+    await dies(service)
+    await serves(service, tiny_translator)
+    await service.stop()
+
+
+async def test_a_model_for_which_two_processes_died_is_taken_out_of_every_loop_and_the_others_go_on(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    service = await make_service(translator_artifact, n_loops=2, dies_of="itself").start()
+    await serves(service, tiny_translator)
+    await dies(service)
+    await serves(service, tiny_translator)
+    await dies(service)
+    reason = "it is taken out: two processes have died while they computed for it"
+    await until(lambda: [unready_reason(loop) for loop in service.loops] == [reason] * 2)
+    for loop in service.loops:
+        with pytest.raises(Broken, match="tiny/beam is broken: it is taken out"):
+            loop.submit(BEAM, [sequence(5, beam_size=2)], soon())
+    assert len(children(service.loader._process.pid)) == 2
+    await service.stop()
+
+
+async def test_a_loop_that_dies_before_it_has_served_is_replaced_until_its_model_is_taken_out(
+    translator_artifact: Artifact,
+) -> None:
+    service = make_service(translator_artifact, dies_of="its warm-up")
+    service.loop.start()
+    await until(lambda: (unready_reason(service.loop) or "").startswith("it is taken out"))
+    await service.stop()
+
+
+async def test_a_process_that_hangs_is_replaced(translator_artifact: Artifact, tiny_translator: TinyTranslator) -> None:
+    service = await make_service(translator_artifact, LOOK_S=0.2, HUNG_S=0.6).start()
+    pause(service.process_id())
+    with pytest.raises(Broken, match="its loop has ended"):
+        await answered(service.loop.submit(GREEDY, [sequence(5, 6)], soon()))
+    await serves(service, tiny_translator)
+    await service.stop()
+
+
+async def test_a_loader_that_dies_is_begun_anew(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await make_service(translator_artifact).start()
+    pause(service.process_id())
+    waiting = service.loop.submit(GREEDY, [sequence(5, 6)], soon())
+    loop_process = service.process_id()
+    os.kill(service.loader._process.pid, signal.SIGKILL)
+    os.kill(loop_process, signal.SIGCONT)
+    with contextlib.suppress(Broken):
+        await answered(waiting)
+    await until(lambda: unready_reason(service.loop) == "starting")
+    await serves(service, tiny_translator)
+    await service.stop()
+
+
+def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact, tmp_path: Path) -> None:
+    broken = shutil.copytree(translator_artifact.directory, tmp_path / "broken")
+    (broken / "cpu" / "encoder.onnx").write_bytes(b"no graph")
+    with pytest.raises(StartRefused, match=r"broken.*encoder\.onnx.*cannot load it"):
+        make_service(Artifact(broken, translator_artifact.manifest))
+
+
+async def test_a_slow_model_has_a_loop_of_its_own(translator_artifact: Artifact) -> None:
+    service = make_service(translator_artifact, SLOW_S=0.0)
+    assert len(service.loops) == 2
+    for loop in service.loops:
+        loop.start()
+    shared, own = service.loops
+    await until(lambda: unready_reason(own) is None)
+    assert unready_reason(shared) == "starting"
+    await answered(own.submit(GREEDY, [sequence(5, 6)], soon()))
+    await service.stop()
+
+
+async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artifact) -> None:
+    service = await make_service(translator_artifact).start()
+    folder = service.loader.paths[0].parent
+    assert folder.stat().st_mode & 0o077 == 0
+    await service.stop()
+    assert not folder.exists()
