@@ -8,7 +8,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from benchmarks import attention_cost, decoder, growth, quality, report, served_quality, servers
+from benchmarks import attention_cost, decoder, footprint, growth, quality, report, served_quality, servers
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -162,6 +162,15 @@ def lecture_command(
         lecture_speed.measure(chosen, quick, console)
     if "report" in part:
         console.print(f"written: {lecture_report.write(quick, console)}")
+
+
+@app.command("footprint")
+def footprint_command(
+    artifacts: Annotated[Path, typer.Option(help="Directory of artifact directories.")] = Path("artifacts"),
+) -> None:
+    """Seconds to start, processes and memory of a service of many models."""
+    for name, value in footprint.measure(artifacts).items():
+        console.print(f"{name}: {value:.1f}")
 
 
 @app.command("report")

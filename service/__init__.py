@@ -16,4 +16,6 @@ The rooms, from the top down; imports go down this list only:
 
 import os
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # before onnxruntime is imported: it would send telemetry
+# Before onnxruntime and numpy are imported:
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it would send telemetry
+os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")  # caches would be touched in pages of 2 MB, for a few rows each

@@ -1,6 +1,7 @@
 """The reader of artifact directories: a corrupted or foreign one is refused with a sentence that says what is wrong."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Literal
@@ -156,7 +157,7 @@ class Manifest(_Section):
 
 @dataclass(frozen=True)
 class Artifact:
-    """One model on disk, verified."""
+    """One model on disk."""
 
     directory: Path
     manifest: Manifest
@@ -164,9 +165,17 @@ class Artifact:
     def path(self, file: str) -> Path:
         return self.directory / file
 
+    def verify(self) -> None:
+        """Raises ArtifactRefused: a file is not what the manifest says."""
+        for name, expected in self.manifest.files.items():
+            _verify(self.directory / name, expected)
 
-def read_artifacts(root: Path) -> list[Artifact]:
-    """Every artifact directly under `root`, by name; hidden directories are skipped.
+
+def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
+    """The artifacts directly under `root`, every file checked; hidden directories are skipped.
+
+    Args:
+        names: those that are wanted, in this order; none for all, by directory.
 
     Raises:
         ArtifactRefused: there is none, two have one name, or one is not what it should be.
@@ -176,12 +185,17 @@ def read_artifacts(root: Path) -> list[Artifact]:
     directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
     if not directories:
         raise ArtifactRefused(f"{root}: holds no artifact directory")
-    artifacts = [read_artifact(directory) for directory in directories]
     by_name: dict[str, Artifact] = {}
-    for artifact in artifacts:
+    for artifact in (Artifact(directory, _read_manifest(directory / "manifest.json")) for directory in directories):
         twin = by_name.setdefault(artifact.manifest.name, artifact)
         if twin is not artifact:
             raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
+    for name in names:
+        if name not in by_name:
+            raise ArtifactRefused(f"{root}: has no model {name}; there are {', '.join(by_name)}")
+    artifacts = [by_name[name] for name in names or by_name]
+    for artifact in artifacts:
+        artifact.verify()
     return artifacts
 
 
@@ -191,10 +205,9 @@ def read_artifact(directory: Path) -> Artifact:
     Raises:
         ArtifactRefused: it is corrupted, incomplete, or of another format.
     """
-    manifest = _read_manifest(directory / "manifest.json")
-    for name, expected in manifest.files.items():
-        _verify(directory / name, expected)
-    return Artifact(directory, manifest)
+    artifact = Artifact(directory, _read_manifest(directory / "manifest.json"))
+    artifact.verify()
+    return artifact
 
 
 def _read_manifest(path: Path) -> Manifest:

@@ -1,6 +1,7 @@
 """The models that serve, and which of them a request means."""
 
 import logging
+import os
 import pkgutil
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
-from service.errors import NotAcceptable, UnknownModel
+from service.errors import NotAcceptable, ProviderUnavailable, UnknownModel
 from service.metrics import Metrics, ModelState
 from service.settings import Settings
 from service.tasks.classification import Classifier
@@ -32,6 +33,7 @@ class Models:
         embedders: the encoders of the translators and classifiers, for requests that want embeddings.
         loops: that run them.
         loader: of these loops, where they are processes; it ends when the models stop.
+        ordered: whether the first model answers where several could.
     """
 
     def __init__(
@@ -41,12 +43,14 @@ class Models:
         embedders: SequenceOf[Embedder] = (),
         loops: SequenceOf[Loop | RemoteLoop] = (),
         loader: RemoteLoader | None = None,
+        ordered: bool = False,
     ) -> None:
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
         self._loops = loops
         self._loader = loader
+        self._ordered = ordered
 
     def __iter__(self) -> Iterator[Translator | Classifier]:
         yield from self.translators
@@ -97,7 +101,7 @@ class Models:
             wanted = f"from {source or 'any language'} to {target or 'any language'}"
             nobody = "no model translates" if name is None else f"{name} does not translate"
             raise NotAcceptable(f"{nobody} {wanted}; there are {_directions(served)}")
-        if len(fitting) > 1:
+        if len(fitting) > 1 and not self._ordered:
             raise NotAcceptable(f"several could serve, name model, source and target: {_directions(fitting)}")
         return fitting[0]
 
@@ -109,7 +113,7 @@ class Models:
             NotAcceptable: there are several; the message names them.
         """
         classifiers = _named(name, self.classifiers, "classify")
-        if len(classifiers) > 1:
+        if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
             raise NotAcceptable(f"several models could serve, name one: {names}")
         return classifiers[0]
@@ -125,7 +129,7 @@ class Models:
         fitting = [embedder for embedder in embedders if source is None or source in embedder.languages]
         if not fitting:
             raise NotAcceptable(f"no translator here reads {source}; there are {_languages(embedders)}")
-        if len(fitting) > 1:
+        if len(fitting) > 1 and not self._ordered:
             raise NotAcceptable(f"several models could serve, name model or source: {_languages(fitting)}")
         return fitting[0]
 
@@ -163,7 +167,9 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    artifacts = {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts)}
+    artifacts = {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
+    if settings.device is not None:
+        _show_one_device(settings.device)
     if settings.loops == 0:
         source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
         loaded = {name: source.load(name, alone=True) for name in artifacts}
@@ -175,6 +181,19 @@ def load_models(settings: Settings, metrics: Metrics) -> Models:
     loader.wait_until_loaded()
     loops = [RemoteLoop(path, metrics.count) for path in loader.paths]
     return models_of(artifacts, loader.abouts, loops, settings, metrics, loader)
+
+
+def _show_one_device(device: int) -> None:
+    """Let CUDA see one GPU alone, which is then the first one for all that use it.
+
+    Raises:
+        ProviderUnavailable: fewer are listed.
+    """
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = listed.split(",") if listed else [str(number) for number in range(device + 1)]
+    if device >= len(visible):
+        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, and CUDA_VISIBLE_DEVICES lists {listed}")
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]
 
 
 def models_of(
@@ -216,7 +235,7 @@ def models_of(
         width = abouts[name].width
         embedding = pool("embedding", "embedding")
         embedders.append(Embedder(manifest, provider, tokenizer, embedding, width, settings.max_embedding_numbers))
-    return Models(translators, classifiers, embedders, loops, loader)
+    return Models(translators, classifiers, embedders, loops, loader, ordered=bool(settings.models))
 
 
 def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:

@@ -18,7 +18,12 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
-    artifacts: Path = Field(default=Path("artifacts"), description="Directory of artifact directories; each is served.")
+    artifacts: Path = Field(default=Path("artifacts"), description="Directory of artifact directories.")
+    models: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Names of the models to serve, comma-separated; by default every artifact. Where several could "
+        "answer a request, the first one named does; by default the request is refused.",
+    )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
         description="auto: CUDA where it really works, the CPU otherwise. cuda: refuse to start without.",
@@ -34,6 +39,12 @@ class Settings(BaseSettings):
         ge=0,
         description="Processes that run the models; by default one for each thread or core on the CPU, four at most, "
         "one on CUDA. 0: models run in the server's own process.",
+    )
+    device: int | None = Field(
+        default=None,
+        ge=0,
+        description="Which GPU runs the models, on a machine with several: its place among those that "
+        "CUDA_VISIBLE_DEVICES lists, or among all. By default the first.",
     )
     cuda_graphs: bool = Field(
         default=False,
@@ -138,6 +149,11 @@ class Settings(BaseSettings):
         for proxy in value.split(",") if value not in (None, "*") else ():
             ipaddress.ip_network(proxy.strip())
         return value
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
     @field_validator("api_keys", mode="before")
     @classmethod

@@ -44,7 +44,10 @@ class Tokenizer:
         self._tokenizer.encode_special_tokens = True
         added = self._tokenizer.get_added_tokens_decoder()
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
-        self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
+        try:
+            self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
+        except ValueError as error:
+            raise ArtifactRefused(f"{path}: {error}") from None
         """UTF-8 of each token, or the name of a special one."""
         self.count_tokens = lru_cache(maxsize=10_000)(self._count_tokens)
         """How many tokens a word is."""

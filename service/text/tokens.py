@@ -101,5 +101,12 @@ BYTE_OF = _byte_of()
 
 
 def piece_of(token: str) -> bytes:
-    """UTF-8 of a token as the vocabulary writes it."""
-    return bytes(BYTE_OF[character] for character in token)
+    """UTF-8 of a token as the vocabulary writes it.
+
+    Raises:
+        ValueError: it is none of a byte-level tokenizer.
+    """
+    try:
+        return bytes(BYTE_OF[character] for character in token)
+    except KeyError:
+        raise ValueError(f"the token {token!r} is none of a byte-level tokenizer") from None

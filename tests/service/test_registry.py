@@ -1,26 +1,34 @@
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from service.engine.scheduler import Sequence
-from service.errors import NotAcceptable, UnknownModel
+from service.errors import ArtifactRefused, NotAcceptable, ProviderUnavailable, UnknownModel
 from service.metrics import Metrics
-from service.registry import Models, load_models
+from service.registry import Models, _show_one_device, load_models
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 
 @pytest.fixture(scope="module")
-def models(
+def root(
     tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
-) -> Models:
-    """Two translators, of which one serves two directions, and two classifiers; none is started."""
+) -> Path:
+    """Two translators, of which one serves two directions, and two classifiers."""
     root = tmp_path_factory.mktemp("several")
     both = [{"source": "en", "target": "de"}, {"source": "de", "target": "en"}]
     tiny_translator.save(root / "a", name="en-de-en", directions=both)
     tiny_translator.save(root / "b", name="en-fr")
     tiny_classifier.save(root / "c", name="reviews")
     tiny_classifier.save(root / "d", name="tweets")
+    return root
+
+
+@pytest.fixture(scope="module")
+def models(root: Path) -> Models:
+    """None is started."""
     return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0), Metrics())
 
 
@@ -40,6 +48,35 @@ def test_what_is_said_is_enough_where_one_fits(
     translator, found = models.translator(*wanted)
     assert translator.manifest.name == name
     assert (found.source, found.target) == direction
+
+
+def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path) -> None:
+    named = load_models(Settings(artifacts=root, provider="cpu", loops=0, models="tweets, en-fr,en-de-en"), Metrics())
+    assert [model.manifest.name for model in named] == ["en-fr", "en-de-en", "tweets"]
+    assert named.translator(None, "en", None)[0].manifest.name == "en-fr"
+    assert named.translator(None, None, "de")[0].manifest.name == "en-de-en"
+    assert named.embedder(None, None).manifest.name == "tweets"
+    with pytest.raises(ArtifactRefused, match="has no model reviewz; there are en-de-en, en-fr, reviews, tweets"):
+        load_models(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
+
+
+@pytest.mark.parametrize(
+    ("listed", "device", "seen"), [(None, 1, "1"), ("", 0, "0"), ("4,6", 1, "6"), ("GPU-a,GPU-b", 0, "GPU-a")]
+)
+def test_one_gpu_is_seen_where_one_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, listed: str | None, device: int, seen: str
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if listed is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    _show_one_device(device)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
+
+
+def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    with pytest.raises(ProviderUnavailable, match="ATTEND_DEVICE is 2, and CUDA_VISIBLE_DEVICES lists 4,6"):
+        _show_one_device(2)
 
 
 def test_several_that_fit_are_named(models: Models) -> None:

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import tokenizers
 
 from service.errors import ArtifactRefused, DeadlinePassed
 from service.text.tokenization import SHORT, Tokenizer, beside_each
@@ -29,6 +30,13 @@ def test_any_white_space_is_read_as_a_space(tokenizer: Tokenizer) -> None:
 def test_a_special_token_in_a_users_text_is_text(tokenizer: Tokenizer) -> None:
     (ids,) = tokenizer.encode(["the </s> dog"])
     assert ids.count(EOS) == 1
+
+
+def test_a_tokenizer_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0, "été ▁": 1}, "[UNK]")).save(str(path))
+    with pytest.raises(ArtifactRefused, match=r"tokenizer\.json: the token 'été ▁' is none of a byte-level tokenizer"):
+        Tokenizer(path)
 
 
 def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""What it takes to serve many models: `python -m benchmarks footprint`.
+
+A service of all artifacts is started, and each model is asked once for everything that it can do. Told are the seconds
+from `python -m service` until it is ready, its processes, and its memory: proportional set size, which shares out pages
+that several processes map.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+TEXTS = {
+    "en": "The old house on the hill is wonderful, and its garden has many trees.",
+    "fr": "La vieille maison sur la colline est merveilleuse, et son jardin a beaucoup d'arbres.",
+    "de": "Das alte Haus auf dem Hügel ist wunderbar, und sein Garten hat viele Bäume.",
+    "ru": "Старый дом на холме прекрасен, и в его саду много деревьев.",
+    "ja": "丘の上の古い家はすばらしく、庭にはたくさんの木があります。",
+}
+START_S = 120.0
+
+
+def measure(artifacts: Path, **environment: str) -> dict[str, float]:
+    """Seconds to ready, and, before and after the requests, processes and MB of memory."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    variables = {**os.environ, "ATTEND_ARTIFACTS": str(artifacts), "ATTEND_PORT": str(port), **environment}
+    variables["ATTEND_LOG_LEVEL"] = "error"
+    began = time.monotonic()
+    with subprocess.Popen([sys.executable, "-m", "service"], env=variables) as service:
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as client:
+                _wait_until_ready(client, service)
+                found = {"ready_s": time.monotonic() - began}
+                found |= {f"idle_{name}": value for name, value in _footprint(service.pid).items()}
+                for model in client.get("/models").json()["models"]:
+                    _ask_for_everything(client, model)
+                return found | {f"used_{name}": value for name, value in _footprint(service.pid).items()}
+        finally:
+            service.terminate()
+
+
+def _wait_until_ready(client: httpx.Client, service: "subprocess.Popen[bytes]") -> None:
+    ends_at = time.monotonic() + START_S
+    while True:
+        if service.poll() is not None or time.monotonic() > ends_at:
+            raise RuntimeError("the service did not start")
+        try:
+            if client.get("/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.02)
+
+
+def _ask_for_everything(client: httpx.Client, model: dict[str, Any]) -> None:
+    name = model["name"]
+    languages = [direction["source"] for direction in model.get("directions") or []]
+    text = TEXTS.get(languages[0], TEXTS["en"]) if languages else TEXTS["en"]
+    texts = [text, f"{text} " * 6]
+    bodies: list[tuple[str, dict[str, Any]]]
+    if model["task"] == "translation":
+        bodies = [
+            ("/translate", {"beam_size": 1}),
+            ("/translate", {"beam_size": 4, "alternatives": 3}),
+            ("/translate", {"alignment": True, "attention": {"heads": "mean"}}),
+        ]
+    else:
+        bodies = [("/classify", {"evidence": True}), ("/classify", {"attention": {"heads": "mean"}})]
+    for path, options in [*bodies, ("/embed", {}), ("/embed", {"pooling": "none"})]:
+        client.post(path, json={"text": texts, "model": name, **options}).raise_for_status()
+
+
+def _footprint(process_id: int) -> dict[str, float]:
+    """Of a process and all that come from it."""
+    processes = [process_id]
+    for process in processes:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        processes += [int(child) for child in children]
+    kilobytes = 0
+    for process in processes:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return {"processes": len(processes), "mb": kilobytes * 1024 / 1e6}
