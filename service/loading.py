@@ -1,13 +1,14 @@
 """Artifacts to engines: where the rooms below the tasks are put together, in whichever process this is called."""
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from service.artifact import Artifact
-from service.contract import About
+from service.contract import About, DecoderRows
 from service.engine.beam_search import BeamSearch
 from service.engine.computation import OnePass, Read
 from service.engine.engine import ContinuousEngine, Engine
@@ -74,7 +75,7 @@ class ArtifactSource:
         if alone:
             provider = replace(provider, threads=self.settings.threads or usable_cores())
         if artifact.manifest.task == "translation":
-            return self._translator(artifact, provider)
+            return self._translator(artifact, provider, alone)
         return self._classifier(artifact, provider)
 
     def _n_loops(self, provider: str) -> int:
@@ -94,13 +95,16 @@ class ArtifactSource:
             )
         return replace(provider, name="cpu", captures=False)
 
-    def _translator(self, artifact: Artifact, provider: Provider) -> Loaded:
+    def _translator(self, artifact: Artifact, provider: Provider, alone: bool) -> Loaded:
         tokens, settings = artifact.manifest.special_tokens, self.settings
         graphs = TranslationGraphs(artifact, provider)
         on_cpu = provider.name == "cpu"
         slots = settings.slots or (96 if on_cpu else 256)
+        rows = TranslationRunner(graphs, slots, fewest_queries=1)
         padded_tokens = settings.prefill_padded_tokens or (512 if on_cpu else 8192)
-        greedy = GreedySearch(TranslationRunner(graphs, slots, fewest_queries=1), tokens.bos, tokens.eos)
+        if on_cpu and not alone and settings.prefill_padded_tokens is None:
+            padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
+        greedy = GreedySearch(rows, tokens.bos, tokens.eos)
         beam = BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos)
         engines = {
             kind: ContinuousEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens, provider.most_padding))
@@ -145,3 +149,21 @@ class ArtifactSource:
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
         return ContinuousEngine(OnePass(read, new_probe), scheduler)
+
+
+LONGEST_PASS_S = 0.02
+"""Of a pass of the encoder in a loop that models share."""
+
+FEWEST_PADDED_TOKENS = 64
+
+
+def _affordable(padded_tokens: int, rows: DecoderRows, token: int) -> int:
+    """How many padded tokens, up to so many, a pass of the encoder reads in time."""
+    sources = [[token] * 32] * 4
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        rows.encode(0, sources)
+        seconds.append(time.perf_counter() - began)
+    in_time = int(LONGEST_PASS_S / min(seconds) * 32 * 4)
+    return max(FEWEST_PADDED_TOKENS, min(padded_tokens, in_time))

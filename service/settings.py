@@ -66,7 +66,8 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         description="Tokens, padding included, that one forward pass reads at most; "
-        "by default 8192, and 512 on the CPU for all but classification, so that running requests do not stall.",
+        "by default 8192, and 512 on the CPU for all but classification, or fewer where a translation model is slow: "
+        "running requests must not stall.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
     body_timeout_s: Seconds = Field(

@@ -110,9 +110,9 @@ def test_no_graph_that_translates_is_split_between_the_device_and_the_cpu(
 CHOOSE = """
 from service.errors import ProviderUnavailable
 from service.runner.provider import choose_provider
-print(choose_provider("auto", 1).name)
+print(choose_provider("auto"))
 try:
-    choose_provider("cuda", 1)
+    choose_provider("cuda")
 except ProviderUnavailable as error:
     print(error)
 """

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import Mock
 
 import pytest
 
@@ -59,6 +60,16 @@ def test_every_model_has_an_engine_for_each_thing_that_it_does(artifacts: Path) 
         "tiny-sentiment/classification",
         "tiny-sentiment/embedding",
     ]
+
+
+@pytest.mark.parametrize(("seconds", "tokens"), [(0.001, 512), (0.01, 256), (0.02, 128), (1.0, 64)])
+def test_a_pass_of_the_encoder_reads_what_it_can_in_time(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, tokens: int
+) -> None:
+    now = [0.0]
+    rows = Mock(encode=lambda place, sources: now.append(now[-1] + seconds))
+    monkeypatch.setattr("time.perf_counter", lambda: now[-1])
+    assert loading._affordable(512, rows, token=3) == pytest.approx(tokens, abs=1)
 
 
 @pytest.fixture
