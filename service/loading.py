@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from service.artifact import Artifact
 from service.contract import About, DecoderRows
+from service.cores import usable_cores
 from service.engine.beam_search import BeamSearch
 from service.engine.computation import OnePass, Read
 from service.engine.engine import ContinuousEngine, Engine
@@ -17,7 +18,7 @@ from service.engine.loader_process import Loaded
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import ProviderUnavailable
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner
-from service.runner.provider import Provider, choose_provider, usable_cores
+from service.runner.provider import Provider, choose_provider
 from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load
 from service.settings import Settings

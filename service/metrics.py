@@ -14,6 +14,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from service.contract import Event, Phase, Queued
@@ -29,11 +30,17 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped."""
+    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped.
+
+    Args:
+        shared: whether several servers count together, in the folder that PROMETHEUS_MULTIPROC_DIR names.
+    """
 
     MEDIA_TYPE = CONTENT_TYPE_LATEST
 
-    def __init__(self) -> None:
+    def __init__(self, shared: bool = False) -> None:
+        self._shared = shared
+        self._gauges: list[_Gauges] = []
         self._of_task: dict[str, TaskMetrics] = {}
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("attend_requests", "Requests answered.", ["route", "status"], registry=registry)
@@ -81,11 +88,18 @@ class Metrics:
 
     def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
         """Read gauges from `states` at every scrape."""
-        self.registry.register(_Gauges(states))
+        self._gauges.append(_Gauges(states))
+        self.registry.register(self._gauges[-1])
 
     def render(self) -> bytes:
-        """The Prometheus text format."""
-        return generate_latest(self.registry)
+        """The Prometheus text format; of all servers together, where there are several."""
+        if not self._shared:
+            return generate_latest(self.registry)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        for gauges in self._gauges:
+            registry.register(gauges)
+        return generate_latest(registry)
 
 
 class TaskMetrics:

@@ -4,9 +4,10 @@ import logging
 import os
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from service.artifact import TOKENIZER, Artifact, Direction, read_artifacts
@@ -161,26 +162,73 @@ SOURCE = "service.loading:ArtifactSource"
 """By its name, because a server whose loops are processes has no use for ONNX Runtime."""
 
 
+def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
+    """By name, those that the settings name, or all.
+
+    Raises:
+        ArtifactRefused: one is missing, or not as it should be.
+    """
+    return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
+
+
+def begin_loader(artifacts: Mapping[str, Artifact], settings: Settings) -> RemoteLoader:
+    """A process that loads these artifacts for loops.
+
+    Raises:
+        ProviderUnavailable: there is no such GPU.
+    """
+    if settings.device is not None:
+        _show_one_device(settings.device)
+    level = logging.getLevelName(settings.log_level.upper())
+    return RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, level, settings.run_directory)
+
+
 def load_models(settings: Settings, metrics: Metrics) -> Models:
     """The models that the settings name, not started yet.
 
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    artifacts = {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
-    if settings.device is not None:
-        _show_one_device(settings.device)
+    artifacts = wanted_artifacts(settings)
     if settings.loops == 0:
-        source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
-        loaded = {name: source.load(name, alone=True) for name in artifacts}
-        engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
-        loop = Loop(engines, metrics.count, settings.probe_interval_s)
-        return models_of(artifacts, {name: one.about for name, one in loaded.items()}, [loop], settings, metrics)
-    level = logging.getLevelName(settings.log_level.upper())
-    loader = RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, level)
+        return models_here(artifacts, settings, metrics)
+    loader = begin_loader(artifacts, settings)
     loader.wait_until_loaded()
-    loops = [RemoteLoop(path, metrics.count) for path in loader.paths]
-    return models_of(artifacts, loader.abouts, loops, settings, metrics, loader)
+    return models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader)
+
+
+def models_here(artifacts: Mapping[str, Artifact], settings: Settings, metrics: Metrics) -> Models:
+    """Models that run in one loop, a thread of this process.
+
+    Raises:
+        StartRefused: an artifact or the provider is not as it should be.
+    """
+    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
+    loaded = {name: source.load(name, alone=True) for name in artifacts}
+    engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
+    loop = Loop(engines, metrics.count, settings.probe_interval_s)
+    return _models(artifacts, {name: one.about for name, one in loaded.items()}, [loop], settings, metrics)
+
+
+def models_of(
+    artifacts: Mapping[str, Artifact],
+    abouts: Mapping[str, About],
+    paths: Iterable[Path],
+    settings: Settings,
+    metrics: Metrics,
+    loader: RemoteLoader | None = None,
+) -> Models:
+    """Models that run in loops which listen at these paths.
+
+    Args:
+        abouts: of each model, what its loader told.
+        loader: of the loops, if they end with these models.
+
+    Raises:
+        ArtifactRefused: a tokenizer cannot be read.
+    """
+    loops = [RemoteLoop(path, metrics.count) for path in paths]
+    return _models(artifacts, abouts, loops, settings, metrics, loader)
 
 
 def _show_one_device(device: int) -> None:
@@ -196,7 +244,7 @@ def _show_one_device(device: int) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]
 
 
-def models_of(
+def _models(
     artifacts: Mapping[str, Artifact],
     abouts: Mapping[str, About],
     loops: SequenceOf[Loop | RemoteLoop],
@@ -204,14 +252,6 @@ def models_of(
     metrics: Metrics,
     loader: RemoteLoader | None = None,
 ) -> Models:
-    """The models of artifacts which these loops run.
-
-    Args:
-        abouts: of each model, what its loader told.
-
-    Raises:
-        ArtifactRefused: a tokenizer cannot be read.
-    """
     translators, classifiers, embedders = [], [], []
     for artifact in artifacts.values():
         manifest, tokenizer = artifact.manifest, Tokenizer(artifact.path(TOKENIZER))

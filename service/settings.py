@@ -40,6 +40,17 @@ class Settings(BaseSettings):
         description="Processes that run the models; by default one for each thread or core on the CPU, four at most, "
         "one on CUDA. 0: models run in the server's own process.",
     )
+    servers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Processes that speak HTTP, on one port; by default one, and up to four where there are cores that "
+        "the loops leave free.",
+    )
+    run_directory: Path | None = Field(
+        default=None,
+        description="Where the service makes a folder for the sockets between its processes, and for the metrics of "
+        "several servers; by default where the system has temporary files.",
+    )
     device: int | None = Field(
         default=None,
         ge=0,
@@ -129,6 +140,13 @@ class Settings(BaseSettings):
         description="Log a line for each request: method, path, status, time, request id. Health checks and scrapes "
         "have theirs only with ATTEND_LOG_LEVEL=debug.",
     )
+
+    @field_validator("servers")
+    @classmethod
+    def _have_loops_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
+        if value is not None and value > 1 and others.data.get("loops") == 0:
+            raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
+        return value
 
     @field_validator("cuda_graphs")
     @classmethod

@@ -14,8 +14,14 @@ ROOT = Path(__file__).parents[1]
 PATIENCE_S = 180
 
 
+class Service(httpx.Client):
+    """A client of it."""
+
+    process_id: int
+
+
 @contextmanager
-def running_service(log: Path, environment: Mapping[str, str], under: Sequence[str] = ()) -> Iterator[httpx.Client]:
+def running_service(log: Path, environment: Mapping[str, str], under: Sequence[str] = ()) -> Iterator[Service]:
     """A client of it, once it is ready, on a port that the system chose.
 
     Args:
@@ -31,7 +37,8 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
             stderr=file,
         )
     try:
-        with httpx.Client(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
+        with Service(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
+            client.process_id = process.pid
             _wait_until_ready(client)
             yield client
     finally:
@@ -42,15 +49,22 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
 def _announced_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
     """Where the server says that it listens."""
     deadline = time.monotonic() + PATIENCE_S
-    while "Uvicorn running on " not in (said := log.read_text(encoding="utf-8")):
+    while " running on http" not in (said := log.read_text(encoding="utf-8")):
         assert process.poll() is None, f"the server ended: {said}"
         assert time.monotonic() < deadline, f"the server never listened: {said}"
         time.sleep(0.05)
-    return said.split("Uvicorn running on ")[1].split()[0]
+    return said.split(" running on ")[1].split()[0]
 
 
 def _wait_until_ready(client: httpx.Client) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while client.get("/health/ready").status_code != 200:
-        assert time.monotonic() < deadline, client.get("/health/ready").text
+    while not _is_ready(client):
+        assert time.monotonic() < deadline, "it never became ready"
         time.sleep(0.05)
+
+
+def _is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health/ready").status_code == 200
+    except httpx.ConnectError:  # a supervisor announces the port before its servers listen
+        return False

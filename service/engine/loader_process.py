@@ -184,7 +184,6 @@ class _Loader:
             if place.process_id:
                 with suppress(ProcessLookupError):
                     os.kill(place.process_id, signal.SIGKILL)
-        shutil.rmtree(self._plan.directory, ignore_errors=True)
 
     def _settled_source(self) -> Source:
         source: Source = pkgutil.resolve_name(self._plan.source)(*self._plan.arguments)
@@ -342,6 +341,7 @@ def main(server_file: int) -> None:
     loader = _Loader(plan, server)
     try:
         loader.run()
+        shutil.rmtree(plan.directory, ignore_errors=True)  # the server may have been killed
     except Exception as error:
         refusal = f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}"
         with suppress(OSError):

@@ -31,6 +31,7 @@ class RemoteLoader:
     """A process that loads models and forks loops; it is begun anew where it dies.
 
     Attributes:
+        directory: a folder of this service alone, which is gone in the end.
         paths: where the loops listen.
         abouts: what servers must know of each model.
 
@@ -47,8 +48,8 @@ class RemoteLoader:
         log_level: int,
         folder: Path | None = None,
     ) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))  # nobody else may enter it
-        self._plan = Plan(source, arguments, self._directory, probe_interval_s, log_level)
+        self.directory = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))  # nobody else may enter it
+        self._plan = Plan(source, arguments, self.directory, probe_interval_s, log_level)
         self._ending = threading.Event()
         self.paths: list[Path] = []
         self.abouts: dict[str, About] = {}
@@ -63,7 +64,7 @@ class RemoteLoader:
             self.end()
             raise
         self._plan = replace(self._plan, slow=slow)  # places stay, whatever another loader would measure
-        self.paths = [self._directory / f"{number}.sock" for number in range(n_loops)]
+        self.paths = [self.directory / f"{number}.sock" for number in range(n_loops)]
         threading.Thread(target=self._supervise, name="loader", daemon=True).start()
 
     def end(self) -> None:
@@ -78,7 +79,7 @@ class RemoteLoader:
             self._process.kill()
             self._process.wait()
         self._socket.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def _begin(self) -> None:
         self._socket, theirs = socket.socketpair()

@@ -1,10 +1,13 @@
 """Who may ask, and how often: API keys and a rate per client, each only where it is configured."""
 
+import asyncio
 import hmac
+import json
 import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fastapi import Request, Security
@@ -32,15 +35,19 @@ class Guards:
     """Dependencies of routes, from which the OpenAPI description knows of keys."""
 
 
-def access(settings: Settings) -> Guards:
-    """The checks that the settings ask for."""
+def access(settings: Settings, rates: Path | None) -> Guards:
+    """The checks that the settings ask for.
+
+    Args:
+        rates: where requests are counted for several servers, if so.
+    """
     guards = Guards()
     if settings.api_keys:
         guards.checks.append(key_check([key.get_secret_value() for key in settings.api_keys]))
         guards.statuses += (401, 403)
         guards.described.append(Security(bearer))
     if settings.rate_limit is not None:
-        guards.checks.append(rate_check(settings.rate_limit, by_key=bool(settings.api_keys)))
+        guards.checks.append(rate_check(settings.rate_limit, bool(settings.api_keys), rates))
         guards.statuses += (429,)
     return guards
 
@@ -61,18 +68,59 @@ def key_check(keys: list[str]) -> Check:
     return check
 
 
-def rate_check(rate: str, by_key: bool) -> Check:
+class RateLimiter:
+    """A rate for each client.
+
+    Args:
+        rate: such as 60/minute.
+    """
+
+    def __init__(self, rate: str) -> None:
+        self._limit = parse(rate)
+        # The counters of a sliding window expire. A moving window would keep every client in memory for ever.
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    def wait_s(self, client: str) -> int:
+        """Count a request; seconds until the client may come again, 0 if it may now."""
+        if self._limiter.hit(self._limit, client):
+            return 0
+        return max(1, math.ceil(self._limiter.get_window_stats(self._limit, client).reset_time - time.time()))
+
+
+class RemoteRateLimiter:
+    """The same for several servers, which ask the process that counts for all of them.
+
+    Args:
+        path: of its Unix socket.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._asking = asyncio.Lock()
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def wait_s(self, client: str) -> int:
+        """Count a request; seconds until the client may come again, 0 if it may now."""
+        async with self._asking:
+            streams, self._streams = self._streams, None  # whoever is cancelled leaves an answer unread
+            incoming, outgoing = streams or await asyncio.open_unix_connection(self._path)
+            outgoing.write(json.dumps(client).encode() + b"\n")
+            answer = int(await incoming.readline())
+            self._streams = incoming, outgoing
+            return answer
+
+
+def rate_check(rate: str, by_key: bool, counted_at: Path | None) -> Check:
     """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
-    limit = parse(rate)
-    # The counters of a sliding window expire. A moving window would keep every client in memory for ever.
-    limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+    own = RateLimiter(rate)
+    shared = None if counted_at is None else RemoteRateLimiter(counted_at)
 
     async def check(request: Request) -> None:
         key = await bearer(request) if by_key else None
         address = request.client.host if request.client else "unknown"
         client = key.credentials if key is not None else address
-        if not limiter.hit(limit, client):
-            reset_s = math.ceil(limiter.get_window_stats(limit, client).reset_time - time.time())
-            raise RateLimited(f"more than {limit} from this client", retry_after_s=max(1, reset_s))
+        wait_s = own.wait_s(client) if shared is None else await shared.wait_s(client)
+        if wait_s > 0:
+            raise RateLimited(f"more than {parse(rate)} from this client", retry_after_s=wait_s)
 
     return check

@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -18,8 +19,12 @@ from service.registry import Models
 from service.settings import Settings
 
 
-def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
-    """An application whose lifespan starts the models, and ends when they have answered what they accepted."""
+def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path | None = None) -> FastAPI:
+    """An application whose lifespan starts the models, and ends when they have answered what they accepted.
+
+    Args:
+        rates: where requests are counted for several servers, if so.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -29,7 +34,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics) -> FastAPI:
         yield
         await asyncio.to_thread(models.stop, settings.drain_timeout_s)
 
-    of_models = model_routes(models, settings)
+    of_models = model_routes(models, settings, rates)
     routers = of_models, operations_routes(models, metrics), playground_routes()
     app = FastAPI(
         title="attend",

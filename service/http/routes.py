@@ -1,5 +1,7 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
+from pathlib import Path
+
 from fastapi import APIRouter, Request, Response
 
 from service.errors import NotAcceptable, NotReady, TooLarge
@@ -23,9 +25,13 @@ from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateReq
 from service.settings import Settings
 
 
-def model_routes(models: Models, settings: Settings) -> APIRouter:
-    """The routes that run models or tell about them; behind keys and rates where these are configured."""
-    guards = access(settings)
+def model_routes(models: Models, settings: Settings, rates: Path | None) -> APIRouter:
+    """The routes that run models or tell about them; behind keys and rates where these are configured.
+
+    Args:
+        rates: where requests are counted for several servers, if so.
+    """
+    guards = access(settings, rates)
     router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 

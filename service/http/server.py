@@ -3,18 +3,24 @@
 import asyncio
 import logging
 import math
+import signal
 import socket
 import sys
+import threading
 import time
 from types import FrameType
 
 import uvicorn
 from pydantic import ValidationError
 
+from service.cores import usable_cores
+from service.engine.loader_process import LOG_FORMAT
+from service.engine.wire import receive
 from service.errors import StartRefused
 from service.http.app import create_app
+from service.http.servers import Given, Supervisor, default_servers, shared_socket
 from service.metrics import Metrics
-from service.registry import Models, load_models
+from service.registry import Models, begin_loader, models_here, models_of, wanted_artifacts
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -31,16 +37,58 @@ def main() -> None:
     """Serve; exit with one sentence if the service cannot start as configured."""
     try:
         settings = Settings()
-        logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+        artifacts = wanted_artifacts(settings)
+        if settings.loops == 0:
+            metrics = Metrics()
+            serve(settings, models_here(artifacts, settings, metrics), metrics)
+            return
+        loader = begin_loader(artifacts, settings)
+        loader.wait_until_loaded()
+        n_servers = settings.servers or default_servers(usable_cores(), len(loader.paths))
+        if n_servers > 1:
+            Supervisor(settings, artifacts, loader, n_servers).run()
+            return
         metrics = Metrics()
-        models = load_models(settings, metrics)
+        serve(settings, models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader), metrics)
     except ValidationError as error:
         wrong = [f"ATTEND_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors()]
         sys.exit(f"attend cannot start: {'; '.join(wrong)}")
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
+
+
+def serve_with_others(supervisor_file: int) -> None:
+    """Be one of several servers.
+
+    Args:
+        supervisor_file: the file descriptor of a socket to the supervisor.
+    """
+    supervisor = socket.socket(fileno=supervisor_file)
+    message = receive(supervisor)
+    if message is None:
+        return
+    given: Given = message[0]
+    settings, metrics = Settings(), Metrics(shared=True)
+    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+
+    def stop_without_supervisor() -> None:
+        supervisor.recv(1)
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=stop_without_supervisor, name="supervisor", daemon=True).start()
+    models = models_of(given.artifacts, given.abouts, given.paths, settings, metrics)
+    serve(settings, models, metrics, given)
+
+
+def serve(settings: Settings, models: Models, metrics: Metrics, given: Given | None = None) -> None:
+    """Until a signal comes; then answer what was accepted.
+
+    Args:
+        given: by a supervisor, to one of several servers.
+    """
     config = uvicorn.Config(
-        create_app(settings, models, metrics),
+        create_app(settings, models, metrics, None if given is None else given.rates),
         host=settings.host,
         port=settings.port,
         log_config=None,
@@ -50,7 +98,8 @@ def main() -> None:
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=settings.trusted_proxies,
     )
-    Server(config, models, settings.drain_timeout_s).run()
+    sockets = None if given is None else [shared_socket(settings.host, given.port)]
+    Server(config, models, settings.drain_timeout_s).run(sockets)
 
 
 class Server(uvicorn.Server):

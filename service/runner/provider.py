@@ -4,8 +4,6 @@ import contextlib
 import functools
 import io
 import math
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,14 +159,6 @@ def choose_provider(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "c
     return "cpu"
 
 
-def usable_cores() -> int:
-    """Physical cores that this process may run on, within its cgroup's CPU quota."""
-    if sys.platform != "linux":
-        return os.cpu_count() or 1
-    cores = {_core_of(cpu) for cpu in os.sched_getaffinity(0)}
-    return max(1, int(min(len(cores), _cpu_quota())))
-
-
 def _why_unusable(cuda: Provider) -> str | None:
     """None if a graph with operators of ours really runs on it. Being listed is not enough: the build lists CUDA on
     machines without a GPU too. Nor is being loaded: some of what kernels need is looked for when they run."""
@@ -201,21 +191,3 @@ def _quiet() -> Any:
 
 def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def _core_of(cpu: int) -> tuple[str, str]:
-    topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
-    try:
-        package, core = ((topology / name).read_text() for name in ("physical_package_id", "core_id"))
-    except OSError:
-        return "unknown", str(cpu)
-    return package, core
-
-
-def _cpu_quota() -> float:
-    """CPUs that the cgroup (version 2) may use at once; infinite where there is no limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except OSError:
-        return float("inf")
-    return float("inf") if quota == "max" else int(quota) / int(period)

@@ -7,7 +7,7 @@ import pytest
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner import provider
 from service.runner.device_graphs import WRITE
-from service.runner.provider import Provider, choose_provider, usable_cores
+from service.runner.provider import Provider, choose_provider
 
 
 @pytest.fixture
@@ -113,11 +113,3 @@ def test_a_session_has_the_threads_of_its_provider_and_does_not_spin() -> None:
     options = Provider("cpu", threads=3).session(WRITE).get_session_options()
     assert options.intra_op_num_threads == 3
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
-
-
-@pytest.mark.parametrize(("quota", "cores"), [(float("inf"), 2), (1.5, 1), (0.5, 1), (64.0, 2)])
-def test_cores_are_physical_and_within_the_cpu_quota(monkeypatch: pytest.MonkeyPatch, quota: float, cores: int) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    monkeypatch.setattr(provider, "_core_of", lambda cpu: ("0", str(cpu // 2)))  # two threads per core
-    monkeypatch.setattr(provider, "_cpu_quota", lambda: quota)
-    assert usable_cores() == cores

@@ -1,0 +1,158 @@
+"""Several server processes on one port: with one or with two, a client sees the same service."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service.http.servers import default_servers
+from tests.running_service import Service, running_service
+from tests.service.conftest import problem
+from tests.service.engine.loops import children
+from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import WORDS
+
+pytestmark = pytest.mark.anyio
+
+
+def environment(artifacts: Path, **settings: object) -> dict[str, str]:
+    given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "servers": 2, "slots": 16} | settings
+    return {f"ATTEND_{name.upper()}": str(value) for name, value in given.items()}
+
+
+@pytest.fixture(scope="module")
+def service(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("two")
+    with running_service(folder / "log", environment(artifacts, run_directory=folder)) as client:
+        yield client
+
+
+def test_servers_take_cores_that_loops_leave_free() -> None:
+    assert [default_servers(cores, loops) for cores, loops in ((1, 1), (2, 2), (4, 4), (8, 4), (16, 4), (16, 1))] == [
+        1, 1, 1, 2, 4, 4,
+    ]  # fmt: skip
+
+
+def bodies(n: int) -> list[tuple[str, dict[str, Any]]]:
+    rng = np.random.default_rng(n)
+    made = []
+    for i in range(n):
+        text = " ".join(rng.choice(WORDS, int(rng.integers(1, 30))))
+        kinds: list[tuple[str, dict[str, Any]]] = [
+            ("/translate", {"text": [text] * int(rng.integers(1, 5)), "beam_size": int(rng.integers(1, 5))}),
+            ("/translate", {"text": text, "alignment": True}),
+            ("/classify", {"text": text, "evidence": True}),
+            ("/embed", {"text": text, "model": "tiny-en-fr"}),
+            ("/translate", {"text": text, "target": "xx"}),
+            ("/translate", {"txet": text}),
+            ("/translate", {"text": text, "timeout_s": 1e-9}),
+        ]
+        made.append(kinds[i % len(kinds)])
+    return made
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+async def test_in_a_storm_everybody_gets_the_answer_of_calm_or_a_named_error(
+    artifacts: Path, tmp_path: Path, servers: int
+) -> None:
+    requests = bodies(210)
+    with running_service(tmp_path / "log", environment(artifacts, servers=servers)) as calm:
+        expected = [calm.post(path, json=body) for path, body in requests]
+
+        async def ask(client: httpx.AsyncClient, number: int) -> httpx.Response | None:
+            path, body = requests[number]
+            timeout_s = 0.001 if number % 11 == 0 else PATIENCE_S  # some leave
+            try:
+                return await asyncio.wait_for(client.post(path, json=body), timeout_s)
+            except (TimeoutError, httpx.TransportError):
+                assert number % 11 == 0, "nobody is left without an answer"
+                return None
+
+        async with httpx.AsyncClient(base_url=calm.base_url, timeout=PATIENCE_S) as client:
+            found = await asyncio.gather(*(ask(client, number) for number in range(len(requests))))
+    statuses = set()
+    for before, after in zip(expected, found, strict=True):
+        if after is None or after.status_code in (503, 504):
+            continue
+        statuses.add(after.status_code)
+        assert after.status_code == before.status_code, after.text
+        answers = [response.json() for response in (before, after)]
+        for answer in answers:
+            answer.pop("request_id", None)
+            for translation in answer.get("translations", []):
+                translation["score"] = pytest.approx(translation["score"], abs=1e-4)
+        assert answers[0] == answers[1]
+    assert statuses == {200, 422}
+
+
+def test_metrics_add_up_over_the_servers(service: Service) -> None:
+    def answered() -> float:
+        lines = service.get("/metrics").text.splitlines()
+        found = [line for line in lines if line.startswith('attend_requests_total{route="/embed",status="200"}')]
+        return float(found[0].split()[-1]) if found else 0.0
+
+    before = answered()
+    for number in range(20):
+        with httpx.Client(base_url=service.base_url) as client:  # each connection may be with another server
+            client.post("/embed", json={"text": WORDS[number % 5], "model": "tiny-en-fr"}).raise_for_status()
+    assert answered() == before + 20
+    assert 'attend_slots{task="translation"} 64.0' in service.get("/metrics").text, "two loops with two searches"
+
+
+def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> None:
+    with running_service(tmp_path / "log", environment(artifacts, rate_limit="7/hour", servers=3)) as service:
+        statuses = []
+        for _ in range(12):
+            with httpx.Client(base_url=service.base_url) as client:
+                statuses.append(client.get("/models").status_code)
+                last = client.get("/models")
+        assert statuses.count(200) <= 7
+        assert problem(last, 429)["detail"] == "more than 7 per 1 hour from this client"
+        assert int(last.headers["Retry-After"]) > 0
+
+
+def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> None:
+    supervisor = service.process_id
+    servers = [process for process in children(supervisor) if "serve_with_others" in command_of(process)]
+    assert len(servers) == 2
+    os.kill(servers[0], signal.SIGKILL)
+    ends_at = time.monotonic() + 3 * PATIENCE_S
+    while len(now := [p for p in children(supervisor) if "serve_with_others" in command_of(p)]) < 2 or now == servers:
+        assert time.monotonic() < ends_at
+        with httpx.Client(base_url=service.base_url) as client:
+            with suppress(httpx.TransportError):  # it was with the one that was killed
+                assert client.get("/health/live").status_code == 200
+    with httpx.Client(base_url=service.base_url) as client:
+        client.post("/translate", json={"text": "the dog"}).raise_for_status()
+
+
+def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_path: Path) -> None:
+    with running_service(tmp_path / "log", environment(artifacts)) as service:
+        supervisor = service.process_id
+        processes = children(supervisor)
+        os.kill(supervisor, signal.SIGKILL)
+        ends_at = time.monotonic() + PATIENCE_S
+        while any(Path(f"/proc/{process}").exists() for process in processes):
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+
+
+def test_a_port_that_is_taken_refuses_the_start(service: Service, artifacts: Path, tmp_path: Path) -> None:
+    port = service.base_url.port
+    with (
+        pytest.raises(AssertionError, match=rf"attend cannot start: cannot listen on 127\.0\.0\.1:{port}: "),
+        running_service(tmp_path / "log", environment(artifacts, port=port)),
+    ):
+        pass
+
+
+def command_of(process: int) -> str:
+    return Path(f"/proc/{process}/cmdline").read_text()
