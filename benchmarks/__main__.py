@@ -8,7 +8,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from benchmarks import attention_cost, decoder, footprint, growth, quality, report, served_quality, servers
+from benchmarks import attention_cost, decoder, fairness, footprint, growth, quality, report, served_quality, servers
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -171,6 +171,13 @@ def footprint_command(
     """Seconds to start, processes and memory of a service of many models."""
     for name, value in footprint.measure(artifacts).items():
         console.print(f"{name}: {value:.1f}")
+
+
+@app.command("fairness")
+def fairness_command() -> None:
+    """How long a small model takes beside a slow one that is always busy, and alone."""
+    for name, value in fairness.measure().items():
+        console.print(f"{name}: {value:.2f}")
 
 
 @app.command("report")
