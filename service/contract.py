@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +62,13 @@ class EngineState:
     slots: int
 
 
-@dataclass(frozen=True)
-class Queued:
+class Queued(NamedTuple):
     """A request, or the part of it that one loop has, waited for so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True)
-class Passed:
+class Passed(NamedTuple):
     """A forward pass succeeded.
 
     Attributes:

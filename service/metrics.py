@@ -42,6 +42,7 @@ class Metrics:
         self._shared = shared
         self._gauges: list[_Gauges] = []
         self._of_task: dict[str, TaskMetrics] = {}
+        self._of_engine: dict[str, TaskMetrics] = {}
         self.registry = registry = CollectorRegistry()
         self.requests = Counter("attend_requests", "Requests answered.", ["route", "status"], registry=registry)
         self.request_seconds = Histogram(
@@ -84,7 +85,10 @@ class Metrics:
 
     def count(self, engine: str, event: Event) -> None:
         """Take over what the engine MODEL/KIND tells."""
-        self.of_task(TASKS.get(kind := engine.rpartition("/")[2], kind)).count(event)
+        if engine not in self._of_engine:
+            kind = engine.rpartition("/")[2]
+            self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
+        self._of_engine[engine].count(event)
 
     def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
         """Read gauges from `states` at every scrape."""

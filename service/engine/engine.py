@@ -7,8 +7,7 @@ finished. A loop calls it, and gives each request its answer.
 import logging
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from service.contract import Passed
 from service.engine.computation import Computation
@@ -20,30 +19,26 @@ Output = TypeVar("Output")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Admitted(Generic[Output]):
+class Admitted(NamedTuple, Generic[Output]):
     """These wait no longer: from now on a failed step fails them."""
 
     sequences: list[Sequence[Output]]
 
 
-@dataclass(frozen=True)
-class Ran(Generic[Output]):
+class Ran(NamedTuple, Generic[Output]):
     """A forward pass succeeded, for these sequences."""
 
     passed: Passed
     sequences: list[Sequence[Output]]
 
 
-@dataclass(frozen=True)
-class Finished(Generic[Output]):
+class Finished(NamedTuple, Generic[Output]):
     """These have their outputs, and have left."""
 
     sequences: list[Sequence[Output]]
 
 
-@dataclass(frozen=True)
-class Failed(Generic[Output]):
+class Failed(NamedTuple, Generic[Output]):
     """A forward pass, or what is around it, raised; these have left without outputs."""
 
     sequences: list[Sequence[Output]]

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from service.contract import Answer, EngineState, Event, Queued
-from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
+from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran, Tell
 from service.engine.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 
@@ -55,6 +56,8 @@ class _Served:
 
     name: str
     engine: Engine[Any]
+    tell: Tell[Any] = field(init=False)
+    """Takes what happens in a step."""
     used_s: float = 0.0
     """The time that it has had, or what makes up for it where it had nothing to do."""
     succeeded_at: float | None = None
@@ -66,8 +69,8 @@ class _Served:
     """Why it is never stepped again, if so."""
 
     @property
-    def busy(self) -> bool:
-        return self.out is None and self.engine.n_waiting + self.engine.n_running > 0
+    def has_work(self) -> bool:
+        return self.engine.n_waiting + self.engine.n_running > 0
 
 
 class Loop:
@@ -94,6 +97,12 @@ class Loop:
         self.load = 0
         """Work of the requests that are accepted and not answered."""
         self._served = {name: _Served(name, engine) for name, engine in engines.items()}
+        for served in self._served.values():
+            served.tell = partial(self._take_outcome, served)
+        self._busy: list[_Served] = []
+        """Those with something to do; kept, since they are asked for at every step."""
+        self._probe_at = -math.inf
+        """When the next probe may be due."""
         self._count = count
         self._probe_interval_s = probe_interval_s
         self._enter = enter
@@ -133,8 +142,7 @@ class Loop:
                 self._probe(served)
             self.warm.set()
             while not self._draining or self._requests:  # in this order: once it drains, none is added
-                probe_at = min([served.probe_at for served in self._working()], default=math.inf)
-                listen(max(0.0, min(probe_at - self.clock(), self._probe_interval_s)))
+                listen(max(0.0, self._probe_at - self.clock()))
                 self._take_in()
                 self._drop_abandoned()
                 self._step()
@@ -168,6 +176,8 @@ class Loop:
         for served in self._served.values():
             if model_of(served.name) == model and served.out is None:
                 served.out = reason
+                if served in self._busy:
+                    self._busy.remove(served)
                 with self._wake:
                     requests = [request for request in self._requests if request.served is served]
                 for request in requests:
@@ -228,37 +238,35 @@ class Loop:
 
     def _take_in(self) -> None:
         """Hand the requests that have come to their engines."""
+        if not self._submitted:
+            return
         with self._wake:
             submitted, self._submitted = self._submitted, []
         for request in submitted:
             served = request.served
-            if not served.busy:  # what it did not use is no credit: others would have to wait for it
-                busy = [other.used_s for other in self._served.values() if other.busy]
-                served.used_s = max(served.used_s, min(busy, default=0.0))
             try:
                 served.engine.add(request.sequences)
             except QueueFull as refusal:
                 self._leave(request, refusal)
                 continue
+            if served not in self._busy:  # what it did not use is no credit: others would have to wait for it
+                served.used_s = max(served.used_s, min([other.used_s for other in self._busy], default=0.0))
+                self._busy.append(served)
             self._request_of.update(dict.fromkeys(request.sequences, request))
             self._next_deadline = min(self._next_deadline, request.deadline)
 
     def _step(self) -> None:
         """A probe that is due, and then a step of the engine that has had least time of those with work."""
-        now = self.clock()
-        idle = [served for served in self._working() if not served.busy]
-        due = min(idle, key=lambda served: served.probe_at, default=None)
-        if due is not None and due.probe_at <= now and not self._draining:
-            self._probe(due)
-        busy = [served for served in self._served.values() if served.busy]
-        if not busy:
+        if self._probe_at <= self.clock():
+            self._probe_one()
+        if not self._busy:
             return
-        served = min(busy, key=lambda served: served.used_s)
+        served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=attrgetter("used_s"))
         began = self.clock()
         self._enter(served.name)
         try:
-            served.engine.step(partial(self._take_outcome, served))
-            if self._refused and not served.busy:  # was the input to blame, or the model?
+            served.engine.step(served.tell)
+            if self._refused and not served.has_work:  # was the input to blame, or the model?
                 self._probe(served)
         finally:
             for future, error in self._refused:
@@ -266,6 +274,16 @@ class Loop:
             self._refused.clear()
         self._enter(None)
         served.used_s += self.clock() - began
+        if not served.has_work:
+            self._busy.remove(served)
+
+    def _probe_one(self) -> None:
+        """Probe the engine that has been idle for longest, if it is time."""
+        idle = [served for served in self._working() if served not in self._busy]
+        due = min(idle, key=lambda served: served.probe_at, default=None)
+        if due is not None and due.probe_at <= self.clock() and not self._draining:
+            self._probe(due)
+        self._probe_at = min([served.probe_at for served in idle], default=self.clock() + self._probe_interval_s)
 
     def _working(self) -> list[_Served]:
         """Those that are not taken out."""
@@ -279,6 +297,7 @@ class Loop:
             logger.exception("%s: the forward pass that proves readiness failed", served.name)
             served.failure = type(error).__name__
             served.probe_at = self.clock() + min(RETRY_S, self._probe_interval_s)
+            self._probe_at = min(self._probe_at, served.probe_at)
         else:
             self._succeed(served)
             self._count(served.name, passed)
@@ -290,27 +309,30 @@ class Loop:
         served.probe_at = served.succeeded_at + self._probe_interval_s
 
     def _take_outcome(self, served: _Served, outcome: Outcome[Any]) -> None:
-        requests = [self._request_of[s] for s in outcome.sequences if s in self._request_of]
         match outcome:
-            case Admitted():
-                self._note_admission(requests)
-            case Ran(passed):
+            case Ran(passed, sequences):
                 self._succeed(served)
                 self._count(served.name, passed)
                 if passed.phase == "encode":
-                    for request in dict.fromkeys(requests):
+                    for request in dict.fromkeys(self._requests_of(sequences)):
                         request.encode_s += passed.seconds
-            case Finished():
-                for request in requests:
+            case Admitted(sequences):
+                self._note_admission(self._requests_of(sequences))
+            case Finished(sequences):
+                for request in self._requests_of(sequences):
                     request.n_unfinished -= 1
                     if request.n_unfinished == 0:
                         self._answer(request)
-            case Failed(error=error):
+            case Failed(sequences, error):
                 failure = f"a forward pass of {served.name} failed ({type(error).__name__}); the log has the reason"
-                for request in dict.fromkeys(requests):
+                for request in dict.fromkeys(self._requests_of(sequences)):
                     if self._take(request):
                         self._refused.append((request.future, InferenceFailed(failure)))
                     served.engine.cancel(request.sequences)
+
+    def _requests_of(self, sequences: list[Sequence[Any]]) -> list[_Request]:
+        """Without those that are answered."""
+        return [self._request_of[sequence] for sequence in sequences if sequence in self._request_of]
 
     def _note_admission(self, requests: Iterable[_Request]) -> None:
         now = self.clock()
