@@ -8,7 +8,18 @@ import httpx
 import typer
 from rich.console import Console
 
-from benchmarks import attention_cost, decoder, fairness, footprint, growth, quality, report, served_quality, servers
+from benchmarks import (
+    attention_cost,
+    decoder,
+    fairness,
+    footprint,
+    growth,
+    instant,
+    quality,
+    report,
+    served_quality,
+    servers,
+)
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -24,6 +35,7 @@ BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
 PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
+SERVER_COUNTS = [1, 2]
 HTTP_BEAM_SIZES, PEERS, SHARES = [4], ["libretranslate", "fastapi"], [0.5, 0.8]
 
 Data = Annotated[
@@ -178,6 +190,18 @@ def fairness_command() -> None:
     """How long a small model takes beside a slow one that is always busy, and alone."""
     for name, value in fairness.measure().items():
         console.print(f"{name}: {value:.2f}")
+
+
+@app.command("servers")
+def servers_command(
+    counts: Annotated[
+        list[int], typer.Option("--servers", help="How many; may be given more than once.")
+    ] = SERVER_COUNTS,
+    repetitions: Annotated[int, typer.Option(help="Runs of each, in turns.")] = 3,
+) -> None:
+    """Requests a second of one server and of several, before loops that answer at once."""
+    for count, rates in instant.measure(counts, repetitions).items():
+        console.print(f"{count} servers: {', '.join(f'{rate:.0f}' for rate in rates)} requests a second")
 
 
 @app.command("report")

@@ -1,0 +1,74 @@
+"""What servers take where the loops answer at once: `python -m benchmarks servers`.
+
+The loops are stand-ins that compute nothing, so that the servers alone are measured, one of them and several.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import saturate
+from benchmarks.models import SHIPPED, BenchmarkModel
+from benchmarks.servers import Server, Variant, variants
+from benchmarks.texts import load_sentences
+from service import registry
+from service.engine.beam_search import Hypothesis, Search
+from service.engine.computation import OnePass
+from service.engine.engine import ContinuousEngine, Engine
+from service.engine.loader_process import Loaded
+from service.engine.scheduler import Scheduler, Sequence
+from service.http.server import main
+from service.loading import ArtifactSource
+
+SECONDS = 8.0
+CONNECTIONS = 64
+
+
+@dataclass(frozen=True)
+class InstantSource(ArtifactSource):
+    """Translators that answer with their source."""
+
+    def load(self, model: str, alone: bool) -> Loaded:
+        loaded = super().load(model, alone)
+        engines: Mapping[str, Engine[Any]] = {name: _instant(engine) for name, engine in loaded.engines.items()}
+        return replace(loaded, engines=engines)
+
+
+def _instant(engine: Engine[Any]) -> Engine[Any]:
+    def answer(sequences: list[Sequence[Search]]) -> None:
+        for sequence in sequences:
+            sequence.output.finished.append(Hypothesis(sequence.source_ids, 0.0, "eos"))
+
+    def probe() -> Sequence[Search]:
+        return Sequence([5], Search(9))
+
+    return ContinuousEngine(OnePass(answer, probe), Scheduler(engine.slots, 10**6, 10**6))
+
+
+def measure(counts: list[int], repetitions: int) -> dict[int, list[float]]:
+    """Texts a second, one a request, of so many servers, in turns."""
+    (variant,) = variants("attend", beam_size=1)
+    texts = [sentence.text for sentence in load_sentences(None, None)]
+    rates: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(repetitions):
+        for count in counts:
+            with Server(_with_servers(variant, count)) as server:
+                rates[count].append(saturate(server.url, server.bodies(texts), CONNECTIONS, SECONDS).rate)
+    return rates
+
+
+def _with_servers(variant: Variant, count: int) -> Variant:
+    def command(port: int) -> list[str]:
+        return ["env", f"ATTEND_PORT={port}", f"ATTEND_SERVERS={count}", sys.executable, "-m", "benchmarks.instant"]
+
+    artifacts = {"ATTEND_ARTIFACTS": str(BenchmarkModel(SHIPPED).artifacts("int8"))}
+    return replace(variant, label=f"{count} servers", command=command, environment={**variant.environment, **artifacts})
+
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).parents[1])  # where the loader finds this module
+    registry.SOURCE = "benchmarks.instant:InstantSource"
+    main()
