@@ -68,7 +68,8 @@ class NGramLogits(nn.Module):
         """Features (B, S) of the runs of 2, then 3 .. N tokens that end at each of ids (B, S), after <pad>s."""
         run, features = ids, []
         for _ in range(1, self.config.longest):
-            run = F.pad(run, (1, 0))[:, :-1] * MULTIPLIER + ids
+            before = torch.cat([0 * run[:, :1], run[:, :-1]], dim=1)  # on a GPU, ONNX Runtime pads no whole numbers
+            run = before * MULTIPLIER + ids
             features.append(self.vocab_size + run % self.config.buckets)
         return features
 
