@@ -13,6 +13,7 @@ FinishReason = Literal["eos", "length", "repetition"]
 Ints = list[int]
 Candidates = tuple[list[Ints], list[list[float]]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""
+IntArray = NDArray[np.int64]
 AttentionKind = Literal["cross", "encoder", "decoder"]
 AttentionKinds = frozenset[AttentionKind]
 Matrices = dict[AttentionKind, NDArray[np.float32]]
@@ -108,3 +109,34 @@ class DecoderRows(Protocol):
 
     def move(self, source_place: int, target_place: int) -> None:
         """Copy a source over another one."""
+
+
+class FixedRows(Protocol):
+    """Sources in places, and hypotheses in rows. Each stays where it is until it leaves, with gaps between them."""
+
+    def warm_up(self) -> None:
+        """Read sources of every usual shape, since the first run of a shape takes long. Only called while no place is
+        in use."""
+
+    def encode(self, places: IntArray, sources: list[list[int]]) -> None:
+        """Read sources, one into each of these places."""
+
+    def launch(
+        self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
+    ) -> None:
+        """Begin to feed token_ids (R) at positions (R). Rows that are not in use are fed at position 0.
+
+        Args:
+            rows_of_sources: (N, W), the rows of the source in each place, filled up with any row.
+            places_of_rows: (R), where in rows_of_sources, flattened, each row stands.
+        """
+
+    def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
+        """What the step that was launched last has found: the k most probable next tokens and their log-probabilities,
+        each (R, k). The next launch may overwrite them."""
+
+    def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
+        """Copy rows over other rows; none of these is also copied from."""
+
+    def leave(self, places: IntArray) -> None:
+        """These places are empty from now on."""

@@ -10,16 +10,22 @@ from typing import Any, TypeVar
 from service.artifact import Artifact
 from service.contract import About, DecoderRows
 from service.cores import usable_cores
-from service.engine.beam_search import BeamSearch
+from service.engine.beam_search import BeamSearch, Search
 from service.engine.computation import OnePass, Read
 from service.engine.engine import ContinuousEngine, Engine
+from service.engine.fixed_beam_search import FixedBeamSearch
+from service.engine.fixed_engine import FixedEngine
+from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
 from service.engine.loader_process import Loaded
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import ProviderUnavailable
+from service.runner.device_encoder import DeviceEncoder
+from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.steps import TranslationGraphs
+from service.runner.translation import MOST_PADDING, TranslationRunner
 from service.runner.weights import load
 from service.settings import Settings
 from service.tasks.attention import attention_probe, read_attention
@@ -51,7 +57,7 @@ class ArtifactSource:
         """
         settings = self.settings
         name = choose_provider(settings.provider)
-        captures = name == "cuda" and settings.cuda_graphs
+        captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
         return replace(self, provider=Provider(name, (settings.threads or 1) // self._n_loops(name) or 1, captures))
 
     @property
@@ -97,20 +103,11 @@ class ArtifactSource:
         return replace(provider, name="cpu", captures=False)
 
     def _translator(self, artifact: Artifact, provider: Provider, alone: bool) -> Loaded:
-        tokens, settings = artifact.manifest.special_tokens, self.settings
         graphs = TranslationGraphs(artifact, provider)
-        on_cpu = provider.name == "cpu"
-        slots = settings.slots or (96 if on_cpu else 256)
-        rows = TranslationRunner(graphs, slots, fewest_queries=1)
-        padded_tokens = settings.prefill_padded_tokens or (512 if on_cpu else 8192)
-        if on_cpu and not alone and settings.prefill_padded_tokens is None:
-            padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
-        greedy = GreedySearch(rows, tokens.bos, tokens.eos)
-        beam = BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos)
-        engines = {
-            kind: ContinuousEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens, provider.most_padding))
-            for kind, search in (("greedy", greedy), ("beam", beam))
-        }
+        if provider.name == "cpu":
+            engines = compact_engines(graphs, self.settings, alone)
+        else:
+            engines = fixed_engines(graphs, self.settings)
         return self._loaded(artifact, provider, engines, EmbeddingRunner(artifact, graphs.encoder))
 
     def _classifier(self, artifact: Artifact, provider: Provider) -> Loaded:
@@ -150,6 +147,40 @@ class ArtifactSource:
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
         return ContinuousEngine(OnePass(read, new_probe), scheduler)
+
+
+def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool = True) -> dict[str, Engine[Search]]:
+    """Engines for the CPU, where rows are what a step costs.
+
+    Args:
+        alone: whether no other model waits for their passes.
+    """
+    tokens = graphs.manifest.special_tokens
+    slots, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
+    rows = TranslationRunner(graphs, slots, fewest_queries=1)
+    if not alone and settings.prefill_padded_tokens is None:
+        padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
+    greedy = GreedySearch(rows, tokens.bos, tokens.eos)
+    beam = BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos)
+    return {
+        kind: ContinuousEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens, MOST_PADDING))
+        for kind, search in (("greedy", greedy), ("beam", beam))
+    }
+
+
+def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, Engine[Search]]:
+    """Engines for a device, where runs and new shapes are what costs."""
+    tokens = graphs.manifest.special_tokens
+    special = tokens.bos, tokens.eos, tokens.pad
+    slots, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
+    encoder = DeviceEncoder(graphs, slots, padded_tokens)
+    rows = DeviceTranslationRunner(graphs, encoder, slots, slots)
+    greedy = FixedGreedySearch(rows, slots, *special, ahead=graphs.provider.captures)
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, slots, slots // 2), slots, *special)
+    return {
+        kind: FixedEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens))
+        for kind, search in (("greedy", greedy), ("beam", beam))
+    }
 
 
 LONGEST_PASS_S = 0.02

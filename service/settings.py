@@ -58,8 +58,9 @@ class Settings(BaseSettings):
         "CUDA_VISIBLE_DEVICES lists, or among all. By default the first.",
     )
     cuda_graphs: bool = Field(
-        default=False,
-        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs.",
+        default=True,
+        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs. "
+        "Not where models run in the server's own process.",
     )
     slots: int | None = Field(
         default=None,

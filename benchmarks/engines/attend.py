@@ -7,17 +7,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
-from service.artifact import MAX_BEAM_SIZE, read_artifacts
+from service.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
 from service.engine.beam_search import Search
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.metrics import Metrics
 from service.registry import Models, load_models
+from service.runner.device_encoder import DeviceEncoder
+from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationRunner
 from service.settings import Settings
 
 PATIENCE_S = 600.0
@@ -53,6 +57,7 @@ class AttendEngine:
             threads=threads,
             loops=loops,
             max_waiting=10**6,
+            max_sequences=10**6,
             cuda_graphs=captures,
         )
         self._shares = max(1, loops or 1) if share else 1
@@ -73,24 +78,11 @@ class AttendEngine:
             self._slots = slots
             self._models = self._started()
         (translator,) = self._models.translators
-        decoding = translator.manifest.decoding
-        assert decoding is not None
-        # Of random weights, which write what they are told to, no probability says that anything is worth giving up.
-        exact = self._exact or works[0].fixed_length
-        beam_threshold = math.inf if exact else decoding.beam_threshold
-        sequences = [
-            Sequence(
-                work.source_ids,
-                Search(work.max_target_tokens, beam_size, decoding.length_penalty, beam_threshold=beam_threshold),
-                slots=beam_size,
-            )
-            for work in works
-        ]
+        sequences = sequences_of(works, translator.manifest, beam_size, self._exact)
         requests = [[sequence] for sequence in sequences] if batch == 1 else [sequences]
         pool = translator.greedy if beam_size == 1 else translator.beam
         self._portal.call(_run, pool, requests)
-        eos = translator.manifest.special_tokens.eos
-        return [_without(sequence.output.best()[0].token_ids, eos) for sequence in sequences]
+        return targets_of(sequences, translator.manifest)
 
     def close(self) -> None:
         self._models.stop(timeout_s=5.0)
@@ -107,6 +99,28 @@ class AttendEngine:
         return models
 
 
+def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: bool = False) -> list[Sequence[Search]]:
+    """What the engine is given for each work."""
+    decoding = manifest.decoding
+    assert decoding is not None
+    # Of random weights, which write what they are told to, no probability says that anything is worth giving up.
+    beam_threshold = math.inf if exact or works[0].fixed_length else decoding.beam_threshold
+    return [
+        Sequence(
+            work.source_ids,
+            Search(work.max_target_tokens, beam_size, decoding.length_penalty, beam_threshold=beam_threshold),
+            slots=beam_size,
+        )
+        for work in works
+    ]
+
+
+def targets_of(sequences: list[Sequence[Search]], manifest: Manifest) -> list[list[int]]:
+    """What it has found, end of sequence left out."""
+    found = [sequence.output.best()[0].token_ids for sequence in sequences]
+    return [target[:-1] if target[-1:] == [manifest.special_tokens.eos] else target for target in found]
+
+
 async def _run(pool: Pool[Search], requests: list[list[Sequence[Search]]]) -> None:
     for sequences in requests:
         await pool.run(sequences, pool.clock() + PATIENCE_S)
@@ -116,27 +130,42 @@ class ComputationProbe:
     """The forward passes alone, one at a time and at any shape, without engine and scheduler.
 
     Args:
-        provider: by default the CPU.
+        provider: by default one thread of the CPU.
     """
 
     def __init__(self, artifacts: Path, threads: int, slots: int = 64, provider: Provider | None = None) -> None:
         (artifact,) = read_artifacts(artifacts)
         self._slots = slots
         self.graphs = TranslationGraphs(artifact, provider or Provider("cpu", threads))
+        self._on_device = self.graphs.provider.name != "cpu"
         self._bos, self._eos = artifact.manifest.special_tokens.bos, artifact.manifest.special_tokens.eos
 
     def stepping(self, rows: int, cache_length: int, source_length: int) -> Callable[[], object]:
         """What runs one decoder step: `rows` sentences, one hypothesis each, all writing their last cached token."""
-        runner = TranslationRunner(self.graphs, self._slots)
-        runner.encode(0, [[self._eos] * source_length] * rows)
-        token_ids, positions, places = [self._bos] * rows, [cache_length - 1] * rows, list(range(rows))
-        return lambda: runner.step(token_ids, positions, [[place] for place in places], places, 1)
+        places, sources = np.arange(rows), [[self._eos] * source_length] * rows
+        tokens, positions = np.full(rows, self._bos), np.full(rows, cache_length - 1)
+        if self._on_device:
+            fixed = self._fixed(rows)
+            fixed.encode(places, sources)
+
+            def step() -> object:
+                fixed.launch(tokens, positions, places[:, None], places, 1)
+                return fixed.fetch()
+
+            return step
+        compact = TranslationRunner(self.graphs, self._slots)
+        compact.encode(0, sources)
+        fed = tokens.tolist(), positions.tolist(), places[:, None].tolist(), places.tolist()
+        return lambda: compact.step(*fed, 1)
 
     def encoding(self, rows: int, source_length: int) -> Callable[[], object]:
         """What reads `rows` sources into empty places."""
-        runner = TranslationRunner(self.graphs, self._slots)
-        return lambda: runner.encode(0, [[self._eos] * source_length] * rows)
+        sources = [[self._eos] * source_length] * rows
+        if self._on_device:
+            fixed = self._fixed(rows)
+            return lambda: fixed.encode(np.arange(rows), sources)
+        compact = TranslationRunner(self.graphs, self._slots)
+        return lambda: compact.encode(0, sources)
 
-
-def _without(token_ids: list[int], eos: int) -> list[int]:
-    return token_ids[:-1] if token_ids and token_ids[-1] == eos else token_ids
+    def _fixed(self, rows: int) -> DeviceTranslationRunner:
+        return DeviceTranslationRunner(self.graphs, DeviceEncoder(self.graphs, rows, 8192), rows, rows)

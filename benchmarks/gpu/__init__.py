@@ -1,1 +1,1 @@
-"""attend on a GPU: its steps, its engine beside CTranslate2's, its service, and a loop to learn from (docs/gpu.md)."""
+"""attend on a GPU: its steps, its engine beside CTranslate2's, and its service (docs/gpu.md)."""

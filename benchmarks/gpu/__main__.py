@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.gpu import http, inputs, loop, pack, speed
+from benchmarks.gpu import counts, http, inputs, pack, speed
 from benchmarks.gpu.inputs import ProviderName
 from benchmarks.models import RANDOM, SHIPPED
 
@@ -52,7 +52,7 @@ def profile_command(model: Model = SHIPPED, provider: OnProvider = "cuda", rows:
 
 @app.command("speed")
 def speed_command(
-    engine: Annotated[str, typer.Argument(help="attend, graphs (attend with CUDA graphs) or ctranslate2.")],
+    engine: Annotated[str, typer.Argument(help="attend, uncaptured (attend without CUDA graphs) or ctranslate2.")],
     model: Model = SHIPPED,
     provider: OnProvider = "cuda",
     repetitions: int = 3,
@@ -62,18 +62,18 @@ def speed_command(
     speed.tokens_per_second(engine, model, provider, repetitions, works)
 
 
-@app.command("loop")
-def loop_command(
+@app.command("counts")
+def counts_command(
     model: Model = SHIPPED,
     provider: OnProvider = "cuda",
     works: Works = None,
 ) -> None:
-    """Target tokens a second of a loop in which nothing is moved."""
-    loop.measure(model, provider, works)
+    """Runs of sessions, copies and shapes of each engine, and target tokens a second."""
+    counts.measure(model, provider, works)
 
 
 @app.command("http")
-def http_command(provider: OnProvider = "cuda", graphs: bool = False, seconds: float = 6.0) -> None:
+def http_command(provider: OnProvider = "cuda", graphs: bool = True, seconds: float = 6.0) -> None:
     """Whether every route answers, and texts a second."""
     http.measure(provider, graphs, seconds)
 

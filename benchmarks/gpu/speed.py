@@ -32,7 +32,7 @@ def tokens_per_second(
     """Say what an engine makes of all works at each beam size and number of sentences in flight.
 
     Args:
-        engine_name: "attend", "graphs" (attend with CUDA graphs) or "ctranslate2".
+        engine_name: "attend", "uncaptured" (attend without CUDA graphs) or "ctranslate2".
     """
     inputs = read()
     engine = _engine(engine_name, model, provider)
@@ -61,7 +61,7 @@ def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
 
         compute_type = "float16" if provider == "cuda" else "float32"
         return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
-    captures = name == "graphs" and provider == "cuda"
+    captures = name == "attend" and provider == "cuda"
     return AttendEngine(artifacts(model), THREADS, loops=1, provider=provider, captures=captures)
 
 

@@ -114,9 +114,17 @@ class Scheduler(Generic[Output]):
         free = self.slots - len(self.running)  # at most: each takes a slot or more
         if free >= needed:
             free = self.slots - sum(sequence.slots for sequence in self.running)
-        if free < needed:
-            return []
-        others = sorted(self.waiting[1:ADMISSION_WINDOW], key=lambda sequence: abs(sequence.length - first.length))
+        return self.take(free) if free >= needed else []
+
+    def take(self, free: int, most: int = ADMISSION_WINDOW) -> list[Sequence[Output]]:
+        """The same without asking whether that is worth a pass. The next in line must fit.
+
+        Args:
+            free: slots that they may take.
+            most: how many may enter, and how many are looked at.
+        """
+        first, *others = self.waiting[:most]
+        others.sort(key=lambda sequence: abs(sequence.length - first.length))
         admitted: list[Sequence[Output]] = []
         longest = 0
         for sequence in (first, *others):

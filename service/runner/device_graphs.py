@@ -1,37 +1,25 @@
-"""Graphs for a device: they copy cache rows where numpy cannot reach them, or show that it computes at all.
+"""Graphs for a device: they copy what numpy cannot reach, or show that it computes at all.
 
 Kept in ONNX's text form and serialized, so that serving needs no ONNX library; a test holds the two together.
-Legend: R rows, H heads, L cache length, K block length, D head_dim in float32 words, n rows that are copied.
+Legend: D numbers of one piece, A and B pieces, n pieces that are copied.
 """
 
 import base64
 
-WRITE_TEXT = """<ir_version: 10, opset_import: ["" : 24]>
-copy_rows (float[R,H,L,D] cache, float[R,H,K,D] block, int64[1] kept) => (float[R,H,L,D] copied)
-<int64[1] start = {0}, int64[1] axis = {2}> {
-    part = Slice(block, start, kept, axis)
-    copied = TensorScatter<axis = 2>(cache, part)
+COPY_TEXT = """<ir_version: 10, opset_import: ["" : 24]>
+copy_pieces (float[A,D] source, int64[n] source_places, float[B,D] cache, int64[n,1] target_places)
+    => (float[B,D] copied) {
+    pieces = Gather<axis = 0>(source, source_places)
+    copied = ScatterND(cache, target_places, pieces)
 }"""
-"""Writes the first `kept` columns of `block` over those of `cache`: in place where one buffer is bound as both."""
+"""Writes pieces of `source` over pieces of `cache`: in place where one buffer is bound as both `cache` and `copied`.
+They may all be one buffer, since everything is read before anything is written."""
 
-WRITE = base64.b64decode(
-    "CAo6jgIKKQoFYmxvY2sKBXN0YXJ0CgRrZXB0CgRheGlzEgRwYXJ0IgVTbGljZToACjMKBWNhY2hlCgRwYXJ0EgZjb3BpZWQiDVRlbnNvclNjYX"
-    "R0ZXIqCwoEYXhpcxgCoAECOgASCWNvcHlfcm93cyoOCAEQBzoBAEIFc3RhcnQqDQgBEAc6AQJCBGF4aXNaIwoFY2FjaGUSGgoYCAESFAoDEgFS"
-    "CgMSAUgKAxIBTAoDEgFEWiMKBWJsb2NrEhoKGAgBEhQKAxIBUgoDEgFICgMSAUsKAxIBRFoSCgRrZXB0EgoKCAgHEgQKAggBYiQKBmNvcGllZB"
-    "IaChgIARIUCgMSAVIKAxIBSAoDEgFMCgMSAURCBAoAEBg="
-)
-
-REORDER_TEXT = """<ir_version: 10, opset_import: ["" : 24]>
-reorder_rows (float[R,H,L,D] cache, int64[n] sources, int64[n,1] targets) => (float[R,H,L,D] copied) {
-    rows = Gather<axis = 0>(cache, sources)
-    copied = ScatterND(cache, targets, rows)
-}"""
-"""Writes rows of `cache` over others: in place where one buffer is bound as both."""
-
-REORDER = base64.b64decode(
-    "CAo66QEKLQoFY2FjaGUKB3NvdXJjZXMSBHJvd3MiBkdhdGhlcioLCgRheGlzGACgAQI6AAorCgVjYWNoZQoHdGFyZ2V0cwoEcm93cxIGY29waW"
-    "VkIglTY2F0dGVyTkQ6ABIMcmVvcmRlcl9yb3dzWiMKBWNhY2hlEhoKGAgBEhQKAxIBUgoDEgFICgMSAUwKAxIBRFoWCgdzb3VyY2VzEgsKCQgH"
-    "EgUKAxIBbloaCgd0YXJnZXRzEg8KDQgHEgkKAxIBbgoCCAFiJAoGY29waWVkEhoKGAgBEhQKAxIBUgoDEgFICgMSAUwKAxIBREIECgAQGA=="
+COPY = base64.b64decode(
+    "CAo6jQIKNgoGc291cmNlCg1zb3VyY2VfcGxhY2VzEgZwaWVjZXMiBkdhdGhlcioLCgRheGlzGACgAQI6AAozCgVjYWNoZQoNdGFyZ2V0X3BsYWNl"
+    "cwoGcGllY2VzEgZjb3BpZWQiCVNjYXR0ZXJORDoAEgtjb3B5X3BpZWNlc1oaCgZzb3VyY2USEAoOCAESCgoDEgFBCgMSAURaHAoNc291cmNlX3Bs"
+    "YWNlcxILCgkIBxIFCgMSAW5aGQoFY2FjaGUSEAoOCAESCgoDEgFCCgMSAURaIAoNdGFyZ2V0X3BsYWNlcxIPCg0IBxIJCgMSAW4KAggBYhoKBmNv"
+    "cGllZBIQCg4IARIKCgMSAUIKAxIBREIECgAQGA=="
 )
 
 PROBE_TEXT = """<ir_version: 10, opset_import: ["" : 24]>

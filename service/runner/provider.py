@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import io
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,12 @@ from onnxruntime import OrtValue
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner.arrays import Arrays, Field
-from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, Caches, DeviceCaches, HostCaches, Lengths
-from service.runner.device_graphs import PROBE, REORDER, WRITE
+from service.runner.device_graphs import PROBE
 
 FATAL_ONLY, ERRORS_ONLY = 4, 3  # ONNX Runtime's severities
 
 SLOWER_FUSIONS = ["SkipLayerNormFusion"]
 """Its kernel is not vectorized on the CPU: a decoder step of 32 rows takes an eighth less time without it."""
-
-MOST_PADDING = 10
-"""Tokens of padding that cost as much as another pass of a shipped encoder: 6 with its weights in the CPU's caches,
-more without. On a GPU, where this has not been measured, there is one pass for all."""
 
 CUDA_OPTIONS = {
     "device_id": "0",
@@ -85,13 +79,6 @@ class Provider:
         session.in_place = in_place  # ONNX Runtime knows addresses alone: the memory stays as long as the session
         return session
 
-    def caches(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, dtype: DTypeLike) -> Caches:
-        """Memory (n_caches, slots, *heads, 0, width) where this provider's graphs can work on it."""
-        if self.name == "cpu":
-            return HostCaches(n_caches, slots, heads, width, dtype)
-        copier, reorderer = self.session(WRITE), self.session(REORDER)
-        return DeviceCaches(n_caches, slots, heads, width, dtype, self.name, copier, reorderer)
-
     @property
     def dtype(self) -> DTypeLike:
         """Of what its graphs compute with, and keep in caches."""
@@ -100,20 +87,6 @@ class Provider:
     def arrays(self, **fields: Field) -> Arrays:
         """Small arrays that this provider's graphs read or write."""
         return Arrays(None if self.name == "cpu" else self.name, **fields)
-
-    def padded(self, size: int, limit: int) -> int:
-        """What a dimension of a step is padded to: on CUDA a power of two, so that few shapes are ever seen."""
-        return size if self.name == "cpu" else min(limit, 1 << (size - 1).bit_length())
-
-    @property
-    def most_padding(self) -> float:
-        """Tokens of padding for which it is not worth another pass of the encoder."""
-        return MOST_PADDING if self.name == "cpu" else math.inf
-
-    @property
-    def source_lengths(self) -> Lengths:
-        """What the length of sources is padded to. Self-attention reads what is valid, cross-attention also padding."""
-        return LITTLE_PADDING if self.name == "cpu" else FEW_LENGTHS
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = onnxruntime.SessionOptions()

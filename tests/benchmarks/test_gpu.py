@@ -8,28 +8,31 @@ from pathlib import Path
 import pytest
 
 from benchmarks.engines import Work
-from benchmarks.engines.attend import AttendEngine
-from benchmarks.gpu.loop import CpuAsDevice, Loop
+from benchmarks.gpu.counts import ENGINES, CountingProvider, counted_copies, translated
 from benchmarks.gpu.pack import FATBIN, MACHINE_CODE, prune
 from service.artifact import read_artifacts
-from service.runner.translation import TranslationGraphs
+from service.runner.steps import TranslationGraphs
+from service.settings import Settings
 from tests.service.tiny_artifacts import TinyTranslator
 
 
-@pytest.mark.parametrize(("places", "fewest_empty"), [(1, 1), (4, 1), (4, 2), (16, 8)])
-def test_the_loop_answers_as_the_service_does(places: int, fewest_empty: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "beam_size"), [("greedy", 1), ("beam", 3)])
+def test_a_device_is_asked_for_less_and_answers_the_same(kind: str, beam_size: int, tmp_path: Path) -> None:
     TinyTranslator(seed=3).save(tmp_path / "tiny-en-fr")
-    works = [Work([*range(4, 5 + i % 5), 9, 3], 4 + 3 * i) for i in range(11)]
-    engine = AttendEngine(tmp_path, threads=1, loops=0)
-    try:
-        wanted = engine.translate(works, beam_size=1, batch=4)
-    finally:
-        engine.close()
     (artifact,) = read_artifacts(tmp_path)
-    loop = Loop(TranslationGraphs(artifact, CpuAsDevice("cpu", 1)), works, places)
-    loop.run(fewest_empty)
-    assert loop.answers == wanted
-    assert len(set(map(tuple, wanted))) > 1
+    works = [Work([*range(4, 5 + i % 5), 9, 3], 4 + 3 * i) for i in range(11)]
+    answers, runs, shapes = {}, {}, {}
+    for name, engines in ENGINES.items():
+        provider = CountingProvider("cpu", 1)
+        engine = engines(TranslationGraphs(artifact, provider), Settings(slots=8 * beam_size))[kind]
+        with counted_copies(provider.runs):
+            answers[name], _ = translated(engine, works, beam_size, artifact.manifest)
+        runs[name], shapes[name] = provider.runs, len(provider.shapes)
+    assert answers["fixed"] == answers["compact"]
+    assert len(set(map(tuple, answers["fixed"]))) > 1
+    for counted in ("encoder", "copy"):
+        assert 0 < runs["fixed"][counted] < runs["compact"][counted]
+    assert shapes["fixed"] < shapes["compact"] / 2
 
 
 def test_pruning_blanks_what_other_gpus_run_and_nothing_else(tmp_path: Path) -> None:

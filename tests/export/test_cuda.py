@@ -51,21 +51,24 @@ def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact
 
 
 CAPTURE = """
-import dataclasses, sys
+import sys
 from pathlib import Path
+import numpy as np
 from service.artifact import read_artifact
-from service.engine.beam_search import Search
-from service.engine.greedy_search import GreedySearch
+from service.runner.device_encoder import DeviceEncoder
+from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
-from service.engine.scheduler import Sequence
+from service.runner.steps import TranslationGraphs
 
 graphs = TranslationGraphs(read_artifact(Path(sys.argv[1])), Provider("cuda", 1, captures=True))
-search = GreedySearch(TranslationRunner(graphs, 8, fewest_queries=1), 2, 3)
-running = [Sequence([5, 6, 3], Search(max_target_tokens=64)) for _ in range(3)]
-search.prefill(0, running)
-for _ in range(40):
-    search.step(running)
+runner = DeviceTranslationRunner(graphs, DeviceEncoder(graphs, 8, 512), 8, 8)
+runner.warm_up()
+rows = np.arange(8)
+runner.encode(rows[:3], [[5, 6, 3]] * 3)
+for position in range(40):
+    runner.launch(np.full(8, 5), np.full(8, position), rows[:, None], rows, 2)
+    runner.fetch()
+    runner.copy(rows[:1], rows[1:2])
 """
 
 
@@ -76,9 +79,9 @@ def test_a_step_is_captured_once_for_each_size_and_length_and_launched_from_then
     """Of a vocabulary that is all the target's, and of one that is not."""
     log = tmp_path / "log"
     said_by(CAPTURE, gpu | {"CUDA_STAND_IN_LOG": str(log)}, artifact(kind, precision))
-    # The first step asks for two candidates, the others for one; at the 33rd the caches are longer.
-    said = [word for n in (1, 31, 8) for word in ("captured", *["launched"] * n)]
-    assert log.read_text().split() == [*said, *["destroyed"] * 3]
+    # At the 33rd step the caches are longer.
+    said = [word for n in (32, 8) for word in ("captured", *["launched"] * n)]
+    assert log.read_text().split() == [*said, *["destroyed"] * 2]
 
 
 LOAD = """
@@ -88,23 +91,36 @@ from service.artifact import read_artifact
 from service.runner.provider import Provider
 from service.runner.weights import load
 options = Provider._options
-def with_warnings(self):
+def telling_all(self):
     found = options(self)
-    found.log_severity_level = 2
+    found.log_severity_level = 0
     return found
-Provider._options = with_warnings
-for graph in ("encoder.onnx", "decoder_step.onnx"):
-    print(load(read_artifact(Path(sys.argv[1])), Provider("cuda", 1), graph).get_providers()[0])
+Provider._options = telling_all
+artifact = read_artifact(Path(sys.argv[1]))
+for path in sorted(artifact.manifest.graphs):
+    provider, graph = path.split("/")
+    if provider == "cuda":
+        load(artifact, Provider(provider, 1), graph)
+        print(graph)
 """
 
 
-@pytest.mark.parametrize("precision", ["int8", "fp16", "fp32"])
-def test_no_graph_that_translates_is_split_between_the_device_and_the_cpu(
-    gpu: Environment, artifact: MakeArtifact, precision: Precision
+@pytest.mark.parametrize(
+    ("kind", "precision", "n_graphs"),
+    [
+        ("translation", "int8", 3),
+        ("translation", "fp16", 3),
+        ("translation", "fp32", 3),
+        ("mean_classifier", "int8", 2),
+        ("max_classifier", "fp16", 2),
+    ],
+)
+def test_no_graph_is_split_between_the_device_and_the_cpu(
+    gpu: Environment, artifact: MakeArtifact, kind: Kind, precision: Precision, n_graphs: int
 ) -> None:
-    providers, warnings = said_by(LOAD, gpu, artifact("translation", precision))
-    assert providers.split() == ["CUDAExecutionProvider"] * 2
-    assert "Memcpy" not in warnings
+    graphs, told = said_by(LOAD, gpu, artifact(kind, precision))
+    assert len(graphs.split()) == n_graphs
+    assert told.count("All nodes placed on [CUDAExecutionProvider]") == n_graphs
 
 
 CHOOSE = """

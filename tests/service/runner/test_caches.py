@@ -1,13 +1,13 @@
 import base64
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
 from numpy.typing import DTypeLike
-from onnxruntime import OrtValue
 
 from service.runner.caches import (
     FEW_LENGTHS,
@@ -15,92 +15,74 @@ from service.runner.caches import (
     SHORTEST,
     CacheGroup,
     Caches,
-    DeviceCaches,
     HostCaches,
     Lengths,
     power_of_two,
     quarter_power_of_two,
 )
-from service.runner.device_graphs import PROBE, PROBE_TEXT, REORDER, REORDER_TEXT, WRITE, WRITE_TEXT
+from service.runner.device_caches import DeviceCaches
+from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
 from service.runner.provider import Provider
 
 C, SLOTS, H, D = 2, 5, 3, 4
 
 
-def host_caches(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Caches:
-    return HostCaches(C, SLOTS, heads, width, dtype)
+def host_caches(heads: tuple[int, ...] = (H,), width: int = D) -> HostCaches:
+    return HostCaches(C, SLOTS, heads, width)
 
 
-def device_caches(dtype: DTypeLike, heads: tuple[int, ...] = (H,), width: int = D) -> Caches:
-    """The device's code, with main memory as the device."""
-    cpu = Provider("cpu", 1)
-    return DeviceCaches(C, SLOTS, heads, width, dtype, "cpu", cpu.session(WRITE), cpu.session(REORDER))
-
-
-@pytest.fixture(params=[host_caches, device_caches])
-def caches(request: pytest.FixtureRequest, dtype: DTypeLike) -> Caches:
-    made: Caches = request.param(dtype)
-    return made
-
-
-@pytest.fixture(params=[np.float32, np.float16])
-def dtype(request: pytest.FixtureRequest) -> DTypeLike:
-    chosen: DTypeLike = request.param
-    return chosen
-
-
-def content(caches: Caches, length: int, dtype: DTypeLike) -> np.ndarray:
+def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.ndarray:
     """What a graph would see at the addresses: (C, R, H, L, D)."""
     size = SLOTS * H * length * D * np.dtype(dtype).itemsize
     seen = [np.frombuffer(ctypes.string_at(caches.address(cache), size), dtype) for cache in range(C)]
     return np.stack(seen).reshape(C, SLOTS, H, length, D)
 
 
-def write(caches: Caches, first_row: int, rows: int, length: int, dtype: DTypeLike) -> np.ndarray:
+def write(caches: HostCaches, first_row: int, rows: int, length: int) -> np.ndarray:
     """Random numbers into the rows of every cache: (C, rows, H, length, D)."""
-    values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(dtype)
+    values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(np.float32)
     for cache, block in enumerate(values):
-        caches.write(cache, first_row, OrtValue.ortvalue_from_numpy(block))
+        caches.write(cache, first_row, block)
     return values
 
 
-def test_a_block_lands_in_its_rows_and_nowhere_else(caches: Caches, dtype: DTypeLike) -> None:
+def test_a_block_lands_in_its_rows_and_nowhere_else() -> None:
+    caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 1, 2, 6, dtype)
-    expected = np.zeros((C, SLOTS, H, 8, D), dtype)
+    values = write(caches, 1, 2, 6)
+    expected = np.zeros((C, SLOTS, H, 8, D))
     expected[:, 1:3, :, :6] = values
-    np.testing.assert_array_equal(content(caches, 8, dtype), expected)
+    np.testing.assert_array_equal(content(caches, 8), expected)
 
 
 @pytest.mark.parametrize("length", [4, 8, 16])
-def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(
-    caches: Caches, dtype: DTypeLike, length: int
-) -> None:
+def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int) -> None:
+    caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8, dtype)
+    values = write(caches, 0, SLOTS, 8)
     caches.resize(length, rows=3)
     kept = min(8, length)
-    found = content(caches, length, dtype)
+    found = content(caches, length)
     np.testing.assert_array_equal(found[:, :3, :, :kept], values[:, :3, :, :kept])
     assert np.isfinite(found).all()
 
 
-def test_what_is_kept_survives_many_sizes(caches: Caches, dtype: DTypeLike) -> None:
+def test_what_is_kept_survives_many_sizes() -> None:
+    caches = host_caches()
     caches.resize(4, rows=0)
-    values = write(caches, 0, SLOTS, 4, dtype)
+    values = write(caches, 0, SLOTS, 4)
     for length in (16, 8, 32, 4):
         caches.resize(length, rows=SLOTS)
-        np.testing.assert_array_equal(content(caches, length, dtype)[..., :4, :], values)
+        np.testing.assert_array_equal(content(caches, length)[..., :4, :], values)
 
 
 @pytest.mark.parametrize(("sources", "targets"), [([4], [1]), ([0, 0, 3], [4, 1, 2]), ([2, 2], [0, 4])])
-def test_rows_are_copied_over_others_and_nothing_else_changes(
-    caches: Caches, dtype: DTypeLike, sources: list[int], targets: list[int]
-) -> None:
+def test_rows_are_copied_over_others_and_nothing_else_changes(sources: list[int], targets: list[int]) -> None:
+    caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8, dtype)
+    values = write(caches, 0, SLOTS, 8)
     caches.copy(sources, targets, 5)
-    found = content(caches, 8, dtype)
+    found = content(caches, 8)
     expected = values.copy()
     expected[:, targets] = values[:, sources]
     np.testing.assert_array_equal(found[..., :5, :], expected[..., :5, :])
@@ -108,29 +90,68 @@ def test_rows_are_copied_over_others_and_nothing_else_changes(
     np.testing.assert_array_equal(found[:, others], values[:, others])
 
 
-def test_copying_no_column_is_no_error(caches: Caches, dtype: DTypeLike) -> None:
+def test_copying_no_column_is_no_error() -> None:
     """A sequence that was read and has not begun holds none."""
+    caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8, dtype)
+    values = write(caches, 0, SLOTS, 8)
     caches.copy([3], [0], 0)
-    np.testing.assert_array_equal(content(caches, 8, dtype)[:, 1:], values[:, 1:])
+    np.testing.assert_array_equal(content(caches, 8)[:, 1:], values[:, 1:])
 
 
-@pytest.mark.parametrize("make", [host_caches, device_caches])
-def test_heads_may_lie_side_by_side(make: Callable[..., Caches]) -> None:
-    caches = make(np.float32, heads=(), width=H * D)
+def test_heads_may_lie_side_by_side() -> None:
+    caches = host_caches(heads=(), width=H * D)
     caches.resize(4, rows=0)
     values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
-    caches.write(1, 1, OrtValue.ortvalue_from_numpy(values))
+    caches.write(1, 1, values)
     caches.copy([1], [4], 4)
     caches.resize(8, rows=SLOTS)
     assert caches.shape(SLOTS) == (SLOTS, 8, H * D)
-    found = content(caches, 8, np.float32)[1].reshape(caches.shape(SLOTS))
+    found = content(caches, 8)[1].reshape(caches.shape(SLOTS))
     np.testing.assert_array_equal(found[[1, 2, 4], :4], values[[0, 1, 0]])
 
 
-def group_of(lengths: Lengths) -> CacheGroup:
-    return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(np.float32), lengths)
+@dataclass(frozen=True)
+class CpuAsDevice(Provider):
+    """Main memory as a device's, with numbers of any type."""
+
+    dtype: DTypeLike = np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("heads", [(H,), ()])
+def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
+    """Against numpy: pieces of all caches, rows and heads go where they belong, and nothing else changes."""
+    width = D if heads else H * D
+    caches = DeviceCaches(C, SLOTS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
+    rng = np.random.default_rng(0)
+    expected = np.zeros((C, SLOTS, *heads, 64, width), dtype)
+
+    def assert_as_expected(length: int, rows: int = SLOTS) -> None:
+        found = content(caches, length, dtype).reshape(C, SLOTS, *heads, length, width)
+        np.testing.assert_array_equal(found[:, :rows], expected[:, :rows, ..., :length, :])
+
+    caches.resize(64, rows=0)
+    for rows, n_columns in (([3, 0], 64), ([1, 4], 32)):
+        block = rng.standard_normal((C, len(rows), *heads, n_columns, width)).astype(dtype)
+        expected[:, rows, ..., :n_columns, :] = block
+        caches.write(np.array(rows), block.ctypes.data, n_columns)
+        assert_as_expected(64)
+    caches.copy(np.array([3, 4, 2]), np.array([1, 0, 2]))
+    expected[:, [1, 0, 2]] = expected[:, [3, 4, 2]]
+    assert_as_expected(64)
+    addresses = [caches.address(cache) for cache in range(C)]
+    caches.resize(32, rows=4)
+    assert_as_expected(32, rows=4)
+    caches.resize(64, rows=4)
+    assert [caches.address(cache) for cache in range(C)] == addresses, "captured graphs find them where they were"
+    found = content(caches, 64, dtype).reshape(expected.shape)
+    np.testing.assert_array_equal(found[:, :4, ..., :32, :], expected[:, :4, ..., :32, :])
+    assert caches.shape(2) == (2, *heads, 64, width)
+
+
+def group_of(lengths: Lengths) -> CacheGroup[HostCaches]:
+    return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(), lengths)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +187,7 @@ def test_a_group_has_another_version_when_its_memory_has_moved() -> None:
     assert versions == [0, 1, 1, 2, 2]
 
 
-@pytest.mark.parametrize(("text", "serialized"), [(WRITE_TEXT, WRITE), (REORDER_TEXT, REORDER), (PROBE_TEXT, PROBE)])
+@pytest.mark.parametrize(("text", "serialized"), [(COPY_TEXT, COPY), (PROBE_TEXT, PROBE)])
 def test_a_serialized_graph_is_the_one_in_the_text(text: str, serialized: bytes) -> None:
     model = onnx.parser.parse_model(text)
     onnx.checker.check_model(model)

@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 
 import onnxruntime
@@ -6,7 +5,7 @@ import pytest
 
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner import provider
-from service.runner.device_graphs import WRITE
+from service.runner.device_graphs import COPY
 from service.runner.provider import Provider, choose_provider
 
 
@@ -65,7 +64,7 @@ def test_cuda_is_refused_where_it_loads_and_does_not_run(gpu: None, monkeypatch:
 
 def test_a_session_that_fell_back_to_the_cpu_is_refused(no_gpu: None) -> None:
     with pytest.raises(StartRefused, match="could not start its CUDA provider"):
-        Provider("cuda", threads=1).session(WRITE)
+        Provider("cuda", threads=1).session(COPY)
 
 
 def test_a_process_loads_the_cuda_libraries_before_its_first_session(
@@ -76,7 +75,7 @@ def test_a_process_loads_the_cuda_libraries_before_its_first_session(
     monkeypatch.setattr(Session, "__init__", lambda self, *arguments, **options: events.append("session"))
     provider._load_cuda.cache_clear()
     for name in ("cpu", "cuda", "cuda"):
-        Provider(name, threads=1).session(WRITE)
+        Provider(name, threads=1).session(COPY)
     assert events == ["session", "libraries", "session", "session"]
 
 
@@ -91,17 +90,6 @@ def test_choosing_prints_nothing(no_gpu: None, capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr() == ("", "")
 
 
-def test_on_cuda_sizes_are_padded_to_a_power_of_two_within_the_limit() -> None:
-    cuda = Provider("cuda", threads=1)
-    assert [cuda.padded(size, limit=24) for size in (1, 2, 3, 5, 16, 17, 24)] == [1, 2, 4, 8, 16, 24, 24]
-    assert Provider("cpu", threads=1).padded(5, limit=24) == 5
-
-
-def test_on_cuda_newcomers_are_read_in_one_pass() -> None:
-    assert Provider("cuda", threads=1).most_padding == math.inf
-    assert 0 < Provider("cpu", threads=1).most_padding < math.inf
-
-
 def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "encoder.onnx"
     path.write_bytes(b"not a graph")
@@ -110,6 +98,6 @@ def test_a_graph_that_cannot_be_loaded_is_refused_by_name(tmp_path: Path) -> Non
 
 
 def test_a_session_has_the_threads_of_its_provider_and_does_not_spin() -> None:
-    options = Provider("cpu", threads=3).session(WRITE).get_session_options()
+    options = Provider("cpu", threads=3).session(COPY).get_session_options()
     assert options.intra_op_num_threads == 3
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"

@@ -1,7 +1,6 @@
 """ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +11,11 @@ from service.contract import AttentionKinds
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
-from service.runner import provider, translation
-from service.runner.arrays import Arrays
+from service.runner import provider, steps
 from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationRunner
 from service.runner.weights import load
 from service.tasks.pooling import Pooling, Reading, read_logits
 from tests.service.fakes import search_all
@@ -30,8 +29,8 @@ def random_source(rng: np.random.Generator, length: int) -> list[int]:
     return [*rng.integers(4, V, length - 1).tolist(), EOS]
 
 
-def runner_of(artifact: Artifact, slots: int = 16, provider: Provider = CPU) -> TranslationRunner:
-    return TranslationRunner(TranslationGraphs(artifact, provider), slots)
+def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
 
 
 def long_source(translator: TinyTranslator) -> list[int]:
@@ -181,7 +180,7 @@ def test_a_step_writes_one_key_in_place(
     runner.encode(0, [[5, EOS]])
     runner.step([BOS], [0], [[0]], [0], 1)
     assert "copying past_cache" not in capfd.readouterr().err
-    cache = runner._self_attention.caches._rows[0]  # type: ignore[attr-defined]
+    cache = runner._self_attention.caches._rows[0]
     assert np.any(cache[0, :, 0])
     assert not np.any(cache[0, :, 1:])
     assert not np.any(cache[1])
@@ -198,59 +197,16 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
         beams.step([sequence])
 
 
-@pytest.fixture
-def padded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step runs a power of two of rows and of sources, as on CUDA."""
-    monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
-
-
-@pytest.mark.usefixtures("padded_steps")
-def test_rows_beyond_those_in_use_change_nothing(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator
-) -> None:
-    rng = np.random.default_rng(1)
-    everybody = [random_sequence(rng) for _ in range(12)]
-    search_all(BeamSearch(runner_of(translator_artifact), BOS, EOS), 16, everybody, rng)
-    assert_as_alone(everybody, tiny_translator)
-
-
-@pytest.mark.usefixtures("padded_steps")
-def test_steps_as_cuda_captures_them_change_nothing(
-    translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
-    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
-    rng = np.random.default_rng(1)
-    everybody = [random_sequence(rng) for _ in range(12)]
-    runner = runner_of(translator_artifact, provider=replace(CPU, captures=True))
-    search_all(BeamSearch(runner, BOS, EOS), 16, everybody, rng)
-    assert_as_alone(everybody, tiny_translator)
-    step = next(iter(runner._steps.values()))
-    assert step.total_length == runner._self_attention.length
-
-
-@pytest.mark.usefixtures("padded_steps")
-def test_a_place_that_had_a_longer_source_fits_a_cache_that_has_shrunk(translator_artifact: Artifact) -> None:
-    """ONNX Runtime refuses lengths beyond the cache, of padding too."""
-    runner = runner_of(translator_artifact)
-    for n_sources, length in ((4, 40), (3, 5)):
-        runner.encode(0, [[*[5] * (length - 1), EOS]] * n_sources)
-        rows = list(range(n_sources))
-        runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
-    (step,) = runner._steps.values()
-    assert step.source_lengths.max() <= runner._cross_attention.length
-
-
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translation, "MOST_STEPS", 2)
+    monkeypatch.setattr(steps, "MOST_STEPS", 2)
     runner = runner_of(translator_artifact)
     runner.encode(0, [[5, EOS]] * 3)
     for n_sources in (1, 2, 1, 3):
         rows = list(range(n_sources))
         runner.step([BOS] * n_sources, [0] * n_sources, [[row] for row in rows], rows, 1)
-    assert [n_sources for _, n_sources, _, _ in runner._steps] == [1, 3]
+    assert [n_sources for _, n_sources, _, _ in runner._steps._steps] == [1, 3]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max"])

@@ -1,0 +1,245 @@
+"""Beam search in fixed places: what `BeamSearch` finds, in arrays over all beams.
+
+A sequence has a place, and as many rows as its beam is wide. A hypothesis stays in the row of its parent; where a
+parent has several children, the others get rows of the beam that nobody has, and one run copies all of these.
+
+Legend: P beams that run, W the width of the widest, up to a power of two, k candidates of a row, R rows and N places
+that a step goes over, T tokens.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import MAX_BEAM_SIZE
+from service.contract import FixedRows, IntArray
+from service.engine.beam_search import Hypothesis, Search, reason_of
+from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.scheduler import Sequence
+
+WIDTHS = (2, 4, MAX_BEAM_SIZE)
+"""Of one query, attention's sums end in other bits than of several."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class _Candidates:
+    """The best continuations of each beam, best first: all (P, W)."""
+
+    totals: Floats
+    tokens: IntArray
+    parents: IntArray
+    """Which of the beam's rows, counted from 0, each continues."""
+    kept: Booleans
+    """Whether they are within the beam."""
+
+
+class FixedBeamSearch:
+    """A `FixedComputation` of sequences with beams.
+
+    Args:
+        n_rows: most hypotheses that run at once. There are half as many places.
+    """
+
+    def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int) -> None:
+        self._decoder = rows
+        self._bos, self._eos, self._pad = bos, eos, pad
+        self._row_sizes, self._place_sizes = sizes_up_to(n_rows), sizes_up_to(n_rows // 2)
+        n_rows, n_places = self._row_sizes[-1], self._place_sizes[-1]
+        self._places = Places[Search](n_places)
+        # Of each row: who has it, and what it is fed.
+        self._is_taken = np.zeros(n_rows, np.bool_)
+        self._place_of, self._index_of = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+        self._tokens, self._positions = np.full(n_rows, pad), np.zeros(n_rows, np.int64)
+        self._targets = np.zeros((n_rows, 0), np.int64)
+        """(n_rows, T): of a beam's first row the prefix, then what is written so far."""
+        # Of each place: its rows, filled up with the first, and its hypotheses, best first, in such a row each.
+        self._rows = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
+        self._indices = np.zeros((n_places, MAX_BEAM_SIZE), np.int64)
+        self._totals: Floats = np.full((n_places, MAX_BEAM_SIZE), -np.inf)
+        self._beam_sizes, self._widths, self._n_best, self._lengths, self._limits, self._n_prefix, self._n_source = (
+            np.zeros(n_places, np.int64) for _ in range(7)
+        )
+        self._penalties, self._thresholds, self._bars = (np.zeros(n_places) for _ in range(3))
+        self._layout: tuple[IntArray, int, int, int] | None = None
+        """The places in use, and R, N and W, while nobody comes or goes."""
+        self._is_warm = False
+
+    @property
+    def running(self) -> Collection[Sequence[Search]]:
+        return self._places.running
+
+    @property
+    def n_free(self) -> int:
+        return self._places.n_free
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._is_taken.sum())
+
+    def warm_up(self) -> None:
+        if not self._is_warm:
+            self._decoder.warm_up()
+        place = np.zeros(1, np.int64)
+        for R in self._row_sizes[:1] if self._is_warm else self._row_sizes:
+            for W in WIDTHS[:1] if self._is_warm else WIDTHS:
+                self._decoder.encode(place, [[self._eos]])
+                self._pass(R, size_for(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
+                self._decoder.leave(place)
+        self._is_warm = True
+
+    def prefill(self, sequences: list[Sequence[Search]]) -> None:
+        places = self._places.empty(len(sequences))
+        self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
+        for place, sequence in zip(places.tolist(), sequences, strict=True):
+            self._begin(place, sequence)
+
+    def step(self) -> tuple[int, list[Sequence[Search]]]:
+        if self._layout is None:
+            places = np.flatnonzero(self._places.in_use)
+            W = size_for(int(self._beam_sizes[places].max()), WIDTHS)
+            R = size_for(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
+            self._layout = places, R, size_for(int(places[-1]) + 1, self._place_sizes), W
+        places, R, N, W = self._layout
+        best, log_probs = self._pass(R, N, W)
+        candidates = self._select(places, W, best, log_probs)
+        self._lengths[places] += 1
+        self._end(places, candidates)
+        finished = self._go_on(places, candidates)
+        self.evict(finished)
+        return R, finished
+
+    def evict(self, sequences: Collection[Sequence[Search]]) -> None:
+        places = self._places.leave(sequences)
+        if len(places) == 0:
+            return
+        self._layout = None
+        rows = self._rows[places].ravel()
+        self._is_taken[rows] = False
+        self._place_of[rows], self._index_of[rows] = 0, 0
+        self._tokens[rows], self._positions[rows] = self._pad, 0
+        self._rows[places], self._totals[places] = 0, -np.inf
+        self._decoder.leave(places)
+
+    def _begin(self, place: int, sequence: Sequence[Search]) -> None:
+        """One hypothesis, which is empty."""
+        search, n_prefix = sequence.output, len(sequence.output.prefix)
+        rows = np.flatnonzero(~self._is_taken)[: search.beam_size]
+        self._is_taken[rows], self._place_of[rows], self._index_of[rows] = True, place, np.arange(len(rows))
+        self._rows[place] = rows[0]
+        self._rows[place, : len(rows)] = rows
+        self._indices[place], self._totals[place] = 0, -np.inf
+        self._totals[place, 0] = 0.0
+        self._targets = with_length(self._targets, max(search.max_target_tokens, n_prefix + 1))
+        self._targets[rows[0], :n_prefix] = search.prefix
+        self._tokens[rows], self._positions[rows] = self._pad, 0
+        self._tokens[rows[0]] = self._bos
+        self._beam_sizes[place] = self._widths[place] = search.beam_size
+        self._lengths[place], self._n_prefix[place], self._n_source[place] = 0, n_prefix, len(sequence.source_ids)
+        self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
+        self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
+        self._bars[place] = -np.inf
+        self._layout = None
+        self._places.enter(sequence, place)
+
+    def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
+        """One more candidate than a beam is wide: one of the first may be the end, which no target begins with."""
+        places_of_rows = self._place_of[:R] * W + self._index_of[:R]
+        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, W + 1)
+        return self._decoder.fetch()
+
+    def _select(self, places: IntArray, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Candidates:  # noqa: N803
+        """The most probable continuations of each beam, or the next token of its prefix."""
+        P, every = len(places), np.arange(len(places))[:, None]
+        indices, lengths = self._indices[places, :W], self._lengths[places]
+        rows = self._rows[places[:, None], indices]  # (P, W)
+        totals = self._totals[places, :W, None] + log_probs[rows]  # (P, W, k)
+        if np.isnan(totals[:, :, 0]).any():
+            raise FloatingPointError("the decoder's log-probabilities are not numbers")
+        n_prefix = self._n_prefix[places]
+        begins = bool((lengths <= n_prefix).any())
+        if begins:  # a translation is never empty
+            totals[(lengths == n_prefix)[:, None, None] & (best[rows] == self._eos)] = -np.inf
+        totals = totals.reshape(P, -1)
+        order = np.argsort(-totals, axis=1, kind="stable")[:, :W]
+        totals, parents = totals[every, order], order // best.shape[1]
+        tokens = best[rows[every, parents], order % best.shape[1]]
+        n_best = np.minimum(self._n_best[places], self._widths[places])
+        least = totals[every[:, 0], n_best - 1] - self._thresholds[places]
+        kept = (np.arange(W) < self._widths[places, None]) & (totals >= least[:, None])
+        if begins and len(forced := np.flatnonzero(lengths < n_prefix)):
+            first_rows = self._rows[places[forced], 0]
+            tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
+            totals[forced, 0], kept[forced] = 0.0, np.arange(W) == 0
+        return _Candidates(totals, tokens, indices[every, parents], kept)
+
+    def _end(self, places: IntArray, candidates: _Candidates) -> None:
+        """Take the hypotheses that have ended out of the candidates that are kept."""
+        lengths, W = self._lengths[places], candidates.tokens.shape[1]
+        ended = (candidates.tokens == self._eos) | (lengths >= self._limits[places])[:, None]
+        due = np.flatnonzero(check_due(lengths))
+        if len(due):
+            targets = self._targets[self._rows[places[due, None], candidates.parents[due]]].reshape(len(due) * W, -1)
+            last = lengths[due].repeat(W)
+            np.put_along_axis(targets, last[:, None] - 1, candidates.tokens[due].reshape(-1, 1), axis=1)
+            ended[due] |= are_runaway(targets, last, self._n_source[places[due]].repeat(W)).reshape(-1, W)
+        ended &= candidates.kept & (lengths > self._n_prefix[places])[:, None]
+        for i, j in zip(*np.nonzero(ended), strict=True):
+            place, length = int(places[i]), int(lengths[i])
+            search = self._places.sequence(place).output
+            written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
+            token_ids = [*written, int(candidates.tokens[i, j])]
+            reason = reason_of(token_ids, self._eos, search.max_target_tokens)
+            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason))
+            self._bars[place] = search.bar()
+            self._widths[place] -= 1
+        candidates.kept &= ~ended
+
+    def _go_on(self, places: IntArray, candidates: _Candidates) -> list[Sequence[Search]]:
+        """Give the candidates that live on their rows. Returns the sequences of which none does."""
+        P, W = candidates.kept.shape
+        every, lengths = np.arange(P)[:, None], self._lengths[places]
+        order = np.argsort(~candidates.kept, axis=1, kind="stable")
+        live = candidates.kept[every, order]
+        totals, parents = candidates.totals[every, order], candidates.parents[every, order]
+        tokens = candidates.tokens[every, order]
+        live &= (live[:, 0] & (totals[:, 0] / lengths ** self._penalties[places] > self._bars[places]))[:, None]
+
+        indices = self._indices_of_children(parents, live, self._beam_sizes[places])
+        rows = self._rows[places[:, None], indices]
+        moved = live & (indices != parents)
+        if moved.any():
+            sources, targets = self._rows[places[:, None], parents][moved], rows[moved]
+            self._decoder.copy(sources, targets)
+            self._targets[targets] = self._targets[sources]
+        at = np.broadcast_to(lengths[:, None], (P, W))[live]
+        self._tokens.fill(self._pad)
+        self._positions.fill(0)
+        self._tokens[rows[live]], self._positions[rows[live]] = tokens[live], at
+        self._targets[rows[live], at - 1] = tokens[live]
+        self._indices[places, :W], self._totals[places, :W] = indices, np.where(live, totals, -np.inf)
+        finished = [self._places.sequence(place) for place in places[~live[:, 0]].tolist()]
+        for sequence in finished:
+            sequence.finished = True
+        return finished
+
+    @staticmethod
+    def _indices_of_children(parents: IntArray, live: Booleans, beam_sizes: IntArray) -> IntArray:
+        """Which of its beam's rows each child gets (P, W): the first of those with one parent gets its row, the others
+        get those that are left."""
+        P, W = parents.shape
+        every = np.arange(P)
+        taken = np.arange(W) >= beam_sizes[:, None]
+        stays = np.zeros((P, W), np.bool_)
+        for j in range(W):
+            stays[:, j] = live[:, j] & ~taken[every, parents[:, j]]
+            taken[every[stays[:, j]], parents[stays[:, j], j]] = True
+        moves = live & ~stays
+        left = np.argsort(taken, axis=1, kind="stable")
+        indices = np.where(stays, parents, 0)
+        place, child = np.nonzero(moves)
+        indices[place, child] = left[place, (moves.cumsum(axis=1) - 1)[place, child]]
+        return indices

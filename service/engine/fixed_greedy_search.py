@@ -1,0 +1,135 @@
+"""Greedy search in fixed places: what `GreedySearch` finds, in arrays over all places. Place i is row i.
+
+Legend: R places that a step goes over, N those in use, T tokens.
+"""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from service.contract import FixedRows, IntArray
+from service.engine.beam_search import Hypothesis, Search, reason_of
+from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.scheduler import Sequence
+
+K = 2
+"""Candidates of each row: the second for where the first would end an empty target."""
+
+
+class FixedGreedySearch:
+    """A `FixedComputation` of sequences with a beam of one.
+
+    Args:
+        places: most that run at once; as many rows.
+        ahead: whether a step is launched before the last one is looked at, so that the device works meanwhile.
+    """
+
+    def __init__(self, rows: FixedRows, places: int, bos: int, eos: int, pad: int, ahead: bool = False) -> None:
+        self._decoder = rows
+        self._ahead = ahead
+        self._bos, self._eos, self._pad = bos, eos, pad
+        self._sizes = sizes_up_to(places)
+        places = self._sizes[-1]
+        self._places = Places[Search](places)
+        self._own = np.arange(places)
+        self._tokens, self._positions = np.full(places, pad), np.zeros(places, np.int64)
+        self._limits, self._n_prefix, self._n_source = (np.zeros(places, np.int64) for _ in range(3))
+        self._log_probs = np.zeros(places)
+        self._targets = np.zeros((places, 0), np.int64)
+        """(places, T): the prefix, then what is written so far."""
+        self._fed: IntArray | None = None
+        """The places that were in use when the step was launched that is not looked at yet."""
+        self._has_changed = np.zeros(places, np.bool_)
+        """Whose place has been left since then, perhaps for somebody else."""
+        self._is_warm = False
+
+    @property
+    def running(self) -> Collection[Sequence[Search]]:
+        return self._places.running
+
+    @property
+    def n_free(self) -> int:
+        return self._places.n_free
+
+    @property
+    def n_rows(self) -> int:
+        return len(self._places.running)
+
+    def warm_up(self) -> None:
+        if not self._is_warm:
+            self._decoder.warm_up()
+        for R in self._sizes[:1] if self._is_warm else self._sizes:
+            self._decoder.encode(self._own[:1], [[self._eos]])
+            self._launch(self._own[R - 1 : R], self._tokens, self._positions)
+            self._decoder.fetch()
+            self._fed = None
+            self._decoder.leave(self._own[:1])
+        self._is_warm = True
+
+    def prefill(self, sequences: list[Sequence[Search]]) -> None:
+        places = self._places.empty(len(sequences))
+        self._decoder.encode(places, [sequence.source_ids for sequence in sequences])
+        for place, sequence in zip(places.tolist(), sequences, strict=True):
+            search, prefix = sequence.output, sequence.output.prefix
+            self._targets = with_length(self._targets, max(search.max_target_tokens, len(prefix) + 1))
+            self._targets[place, : len(prefix)] = prefix
+            self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
+            self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
+            self._tokens[place], self._positions[place] = self._bos, 0
+            self._places.enter(sequence, place)
+
+    def step(self) -> tuple[int, list[Sequence[Search]]]:
+        if self._fed is None or self._has_changed[self._fed].all():
+            self._launch(np.flatnonzero(self._places.in_use), self._tokens, self._positions)
+        assert self._fed is not None
+        places, self._fed = self._fed[~self._has_changed[self._fed]], None  # (N)
+        best, log_probs = self._decoder.fetch()
+        R = len(best)
+        best, log_probs, positions = best[places], log_probs[places], self._positions[places]
+        n_prefix = self._n_prefix[places]
+        if self._ahead and len(places) == self.n_rows and (positions > n_prefix).all():
+            self._launch_ahead(places, best[:, 0], positions + 1)
+        if np.isnan(log_probs[:, 0]).any():
+            raise FloatingPointError("the decoder's log-probabilities are not numbers")
+        chooses = positions >= n_prefix
+        is_empty = (positions == n_prefix) & (best[:, 0] == self._eos)  # which a translation never is
+        choice = self._own[: len(places)], is_empty.astype(np.int64)
+        tokens = np.where(chooses, best[choice], self._targets[places, positions])
+        self._log_probs[places] += np.where(chooses, log_probs[choice], 0)
+        self._targets[places, positions] = tokens
+        lengths = positions + 1
+        ended = (tokens == self._eos) | (lengths >= self._limits[places])
+        due = np.flatnonzero(check_due(lengths))
+        if len(due):
+            ended[due] |= are_runaway(self._targets[places[due]], lengths[due], self._n_source[places[due]])
+        self._tokens[places], self._positions[places] = tokens, lengths
+        finished = [self._finish(place) for place in places[ended & chooses].tolist()]
+        self.evict(finished)
+        return R, finished
+
+    def evict(self, sequences: Collection[Sequence[Search]]) -> None:
+        places = self._places.leave(sequences)
+        self._tokens[places], self._positions[places], self._has_changed[places] = self._pad, 0, True
+        self._decoder.leave(places)
+
+    def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
+        """Feed tokens at positions, both by place, to these places, which are in use."""
+        own = self._own[: size_for(int(places[-1]) + 1, self._sizes)]
+        self._decoder.launch(tokens[own], positions[own], own[:, None], own, K)
+        self._fed = places
+        self._has_changed.fill(False)
+
+    def _launch_ahead(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
+        """Begin the next step before it is known who has ended: those do a step for nothing, whose result is dropped.
+        Those that are as long as they may be do not go on."""
+        fed, at = np.full_like(self._tokens, self._pad), np.zeros_like(self._positions)
+        fed[places], at[places] = tokens, np.where(positions < self._limits[places], positions, 0)
+        self._launch(places, fed, at)
+
+    def _finish(self, place: int) -> Sequence[Search]:
+        sequence = self._places.sequence(place)
+        token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
+        reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
+        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason))
+        sequence.finished = True
+        return sequence

@@ -1,0 +1,99 @@
+"""Which sequences are in which places, and what is written in rows.
+
+Legend: M targets, T tokens.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import IntArray
+from service.engine.beam_search import REPETITION_INTERVAL, SHORTEST_RUNAWAY, is_runaway
+from service.engine.scheduler import Sequence
+
+Output = TypeVar("Output")
+Booleans = NDArray[np.bool_]
+
+GROWTH, SMALLEST = 8, 8
+"""A step goes over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
+longer than one of 8, while each size has to be captured."""
+
+
+def sizes_up_to(most: int) -> list[int]:
+    """The numbers of rows, or of places, that a step may go over."""
+    sizes = [SMALLEST]
+    while sizes[-1] < most:
+        sizes.append(min(most, sizes[-1] * GROWTH))
+    return sizes
+
+
+def size_for(needed: int, sizes: Iterable[int]) -> int:
+    """The smallest that is enough."""
+    return next(size for size in sizes if size >= needed)
+
+
+class Places(Generic[Output]):
+    """The sequences that run, by place."""
+
+    def __init__(self, n: int) -> None:
+        self.in_use: Booleans = np.zeros(n, np.bool_)
+        self._place_of: dict[Sequence[Output], int] = {}
+        self._sequences: list[Sequence[Output] | None] = [None] * n
+
+    @property
+    def running(self) -> Collection[Sequence[Output]]:
+        return self._place_of.keys()
+
+    @property
+    def n_free(self) -> int:
+        return len(self._sequences) - len(self._place_of)
+
+    def empty(self, n: int) -> IntArray:
+        """The first n that are."""
+        found: IntArray = np.flatnonzero(~self.in_use)[:n]
+        return found
+
+    def enter(self, sequence: Sequence[Output], place: int) -> None:
+        self._place_of[sequence], self._sequences[place], self.in_use[place] = place, sequence, True
+
+    def sequence(self, place: int) -> Sequence[Output]:
+        sequence = self._sequences[place]
+        assert sequence is not None, "the place is in use"
+        return sequence
+
+    def leave(self, sequences: Iterable[Sequence[Output]]) -> IntArray:
+        """Returns the places that are empty now."""
+        places = [self._place_of.pop(sequence) for sequence in sequences if sequence in self._place_of]
+        for place in places:
+            self._sequences[place] = None
+        self.in_use[places] = False
+        return np.array(places, np.int64)
+
+
+def with_length(targets: IntArray, length: int) -> IntArray:
+    """The same targets (M, T) with room for so many tokens, and some more."""
+    if length <= targets.shape[1]:
+        return targets
+    longer = np.zeros((len(targets), 1 << (length - 1).bit_length()), np.int64)
+    longer[:, : targets.shape[1]] = targets
+    return longer
+
+
+def check_due(lengths: IntArray) -> Booleans:
+    """Whether targets of these lengths are checked for runaway repetition."""
+    due: Booleans = (lengths >= SHORTEST_RUNAWAY) & (lengths % REPETITION_INTERVAL == 0)
+    return due
+
+
+def are_runaway(targets: IntArray, lengths: IntArray, n_sources: IntArray) -> Booleans:
+    """What `is_runaway` says of the first lengths[i] tokens of targets (M, T), whose source has n_sources[i]."""
+    runaway = np.zeros(len(targets), np.bool_)
+    # What goes round in circles has its last token again where the last circle began. Few targets have.
+    back = np.arange(2, 2 + max(SHORTEST_RUNAWAY, int(n_sources.max())) // 4)
+    last = np.take_along_axis(targets, lengths[:, None] - 1, axis=1)
+    before = np.take_along_axis(targets, np.maximum(lengths[:, None] - back, 0), axis=1)
+    for i in np.flatnonzero((before == last).any(axis=1)):
+        runaway[i] = is_runaway(targets[i, : lengths[i]].tolist(), int(n_sources[i]))
+    return runaway

@@ -1,0 +1,104 @@
+"""Translation on a device: sources in places and hypotheses in rows that stay where they are, in few shapes.
+
+On a device a step of many rows takes little longer than one of few, while each run of a session and each new shape take
+long. So one run writes the keys and values of all newcomers, and one run copies all rows that change hands.
+
+Legend: R rows, N places, W rows of one source, B newcomers, S source, k candidates.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import IntArray
+from service.runner.caches import FEW_LENGTHS, CacheGroup
+from service.runner.device_caches import DeviceCaches
+from service.runner.device_encoder import DeviceEncoder, padded
+from service.runner.steps import Step, Steps, TranslationGraphs
+
+
+class DeviceTranslationRunner:
+    """FixedRows by the graphs.
+
+    Args:
+        encoder: of the same graphs.
+        rows, places: how many there are.
+    """
+
+    def __init__(self, graphs: TranslationGraphs, encoder: DeviceEncoder, rows: int, places: int) -> None:
+        provider, dimensions = graphs.provider, graphs.manifest.dimensions
+        self._provider, self._encoder = provider, encoder
+        self._rows, self._places = rows, places
+        n_caches, n_heads, head_dim = 2 * dimensions.n_decoder_layers, dimensions.n_heads, dimensions.head_dim
+        # Behind the others there is a spare row and a spare place, for what is copied or read as padding.
+        self._self_caches = DeviceCaches(n_caches, rows + 1, (n_heads,), head_dim, provider)
+        self._cross_caches = DeviceCaches(n_caches, places + 1, (), n_heads * head_dim, provider)
+        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, FEW_LENGTHS)
+        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, FEW_LENGTHS)
+        self._source_lengths = np.zeros(places, np.int64)
+        """0 where a place is empty."""
+        self._steps = Steps(graphs, self._self_attention, self._cross_attention)
+        self._launched: Step | None = None
+        self._is_done = True
+
+    def warm_up(self) -> None:
+        self._encoder.warm_up()
+
+    def encode(self, places: IntArray, sources: list[list[int]]) -> None:
+        self._wait()
+        block, (B, S) = self._encoder.read(sources)
+        n_places = self._n_places()
+        if n_places == 0:
+            self._self_attention.fit(1, rows=0)
+        self._cross_attention.fit(max(S, int(self._source_lengths.max())), n_places)
+        targets = np.full(B, self._places)
+        targets[: len(sources)] = places
+        self._cross_caches.write(targets, block, S)
+        self._source_lengths[places] = [len(source) for source in sources]
+
+    def launch(
+        self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
+    ) -> None:
+        self._wait()
+        R, (N, W) = len(token_ids), rows_of_sources.shape
+        length = int(positions.max()) + 1
+        self._self_attention.fit(length, R)
+        self._cross_attention.fit(max(1, int(self._source_lengths.max())), self._n_places())
+        step = self._steps.of((R, N, W, k))
+        step.input_ids[:, 0] = token_ids
+        step.positions[:] = positions
+        step.total_length[0] = self._self_attention.length if self._provider.captures else length
+        step.rows_of_sources[:] = rows_of_sources
+        step.places_of_rows[:] = places_of_rows
+        step.source_lengths[:] = np.maximum(self._source_lengths[:N], 1)
+        step.launch()
+        self._launched, self._is_done = step, False
+
+    def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
+        self._wait()
+        assert self._launched is not None, "a step is launched first"
+        return self._launched.token_ids, self._launched.log_probs
+
+    def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
+        self._wait()
+        n = padded(len(source_rows))
+        sources, targets = np.full(n, self._rows), np.full(n, self._rows)
+        sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
+        self._self_caches.copy(sources, targets)
+
+    def leave(self, places: IntArray) -> None:
+        self._source_lengths[places] = 0
+
+    def _wait(self) -> None:
+        """Nothing else may touch what a step works on."""
+        if self._launched is not None and not self._is_done:
+            self._is_done = True
+            self._launched.wait()
+
+    def _n_places(self) -> int:
+        """How many first places hold all that are in use."""
+        in_use = np.flatnonzero(self._source_lengths)
+        return int(in_use[-1]) + 1 if len(in_use) else 0
+
+
+def _names(attention: str, n_caches: int) -> list[str]:
+    return [f"{i // 2}.{attention}.{('key', 'value')[i % 2]}" for i in range(n_caches)]

@@ -1,0 +1,137 @@
+"""The encoder and the decoder step of one artifact, and a step at one size with everything bound that it takes.
+
+The step graph works on the caches in place: each is bound as input and as output at one address, so that a key is
+written into its row and nothing else moves.
+
+Legend: R rows, N sources, W rows of one source, k candidates.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from onnxruntime import RunOptions
+
+from service.artifact import Artifact
+from service.runner.caches import CacheGroup
+from service.runner.provider import Provider
+from service.runner.weights import load
+
+MOST_STEPS = 1024
+"""Most bindings that are kept, each of some kilobytes."""
+
+MOST_CAPTURED = 1024
+"""Most steps that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+NOT_CAPTURED = -1
+
+Sizes = tuple[int, int, int, int]
+"""R, N, W and k."""
+
+
+class TranslationGraphs:
+    """The encoder and the decoder step of one artifact; several runners may share them."""
+
+    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+        self.manifest = artifact.manifest
+        self.provider = provider
+        self.encoder = load(artifact, provider, "encoder.onnx")
+        self.decoder_step = load(artifact, provider, "decoder_step.onnx", captured=provider.captures)
+        self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
+
+    def capture(self) -> RunOptions | None:
+        """Options of the first run of a step: its next runs are then launched as a whole. None where steps are not
+        captured."""
+        if not self.provider.captures:
+            return None
+        options = RunOptions()
+        options.add_run_config_entry("gpu_graph_id", str(next(self._numbers)))
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # who launches it waits for it
+        return options
+
+
+class Step:
+    """The step graph at one size, with everything bound that it reads and writes; kept, since binding takes long."""
+
+    def __init__(self, graphs: TranslationGraphs, sizes: Sizes) -> None:
+        R, N, W, k = sizes
+        self._graphs = graphs
+        self._binding: Any = graphs.decoder_step.io_binding()
+        self._versions: dict[CacheGroup[Any], int] = {}
+        """Of the caches that are bound."""
+        self._captures: dict[tuple[int, ...], RunOptions | None] = {}
+        """By the lengths of the caches, which tell where they are."""
+        provider = graphs.provider
+        self._inputs = provider.arrays(
+            input_ids=(np.int64, (R, 1)),
+            positions=(np.int32, (R,)),
+            rows_of_sources=(np.int64, (N, W)),
+            places_of_rows=(np.int64, (R,)),
+            source_lengths=(np.int64, (N,)),
+        )
+        self._outputs = provider.arrays(token_ids=(np.int64, (R, k)), log_probs=(np.float32, (R, k)))
+        self.input_ids, self.positions = self._inputs["input_ids"], self._inputs["positions"]
+        self.rows_of_sources, self.places_of_rows = self._inputs["rows_of_sources"], self._inputs["places_of_rows"]
+        self.source_lengths = self._inputs["source_lengths"]
+        self.token_ids, self.log_probs = self._outputs["token_ids"], self._outputs["log_probs"]
+        for place in self._inputs.bound():
+            self._binding.bind_input(*place)
+        for place in self._outputs.bound():
+            self._binding.bind_output(*place)
+        self.total_length, self._k = np.ones(1, np.int32), np.array([k])
+        for name, array in (("total_length", self.total_length), ("k", self._k)):
+            self._binding.bind_cpu_input(name, array)  # which every provider reads where it is
+
+    def bind_caches(self, group: CacheGroup[Any], rows: int, written: bool) -> None:
+        """Let the graph read the first rows of caches, and write them in place, if they have moved since."""
+        if self._versions.get(group) == group.version:
+            return
+        provider, shape = self._graphs.provider, group.caches.shape(rows)
+        for name, address in zip(group.names, group.addresses, strict=True):
+            memory = (provider.name, 0, provider.dtype, shape, address)
+            self._binding.bind_input(f"past_key_values.{name}", *memory)
+            if written:
+                self._binding.bind_output(f"present.{name}", *memory)
+        self._versions[group] = group.version
+
+    def run(self) -> None:
+        """One pass over what the arrays hold."""
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Begin it. The device may still be at work afterwards, where steps are captured."""
+        lengths = tuple([group.length for group in self._versions])
+        if lengths not in self._captures:
+            self._captures[lengths] = self._graphs.capture()
+        self._inputs.send()
+        self._graphs.decoder_step.run_with_iobinding(self._binding, self._captures[lengths])
+
+    def wait(self) -> None:
+        """Until the device has done it."""
+        self._binding.synchronize_outputs()
+        self._outputs.fetch()
+
+
+class Steps:
+    """Steps of all sizes over the same caches.
+
+    Args:
+        self_attention, cross_attention: the caches of R rows and of N sources.
+    """
+
+    def __init__(
+        self, graphs: TranslationGraphs, self_attention: CacheGroup[Any], cross_attention: CacheGroup[Any]
+    ) -> None:
+        self._graphs = graphs
+        self._self_attention, self._cross_attention = self_attention, cross_attention
+        self._steps: dict[Sizes, Step] = {}
+
+    def of(self, sizes: Sizes) -> Step:
+        """The step of these sizes, over the caches where they are now."""
+        step = self._steps.pop(sizes, None) or Step(self._graphs, sizes)
+        if len(self._steps) == MOST_STEPS:
+            self._steps.pop(next(iter(self._steps)))  # not used for the longest time
+        self._steps[sizes] = step
+        step.bind_caches(self._cross_attention, sizes[1], written=False)
+        step.bind_caches(self._self_attention, sizes[0], written=True)
+        return step

@@ -1,0 +1,128 @@
+"""Fixed rows that a test makes up, and a loop that lets sequences come and go."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.contract import IntArray
+from service.engine.beam_search import Search
+from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
+from service.engine.scheduler import Sequence
+from tests.service.engine.test_beam_search import BOS, RUBBISH, next_log_probs
+
+Array = NDArray[Any]
+
+
+class Rows:
+    """The contract of `FixedRows` to the letter: a cache holds tokens, and what is not in use rubbish. The call named
+    `failing` raises."""
+
+    def __init__(self, n_rows: int, n_places: int) -> None:
+        self._sources: list[tuple[int, ...] | None] = [None] * n_places
+        self._tokens = np.full((n_rows, 128), RUBBISH)
+        self.failing: str | None = None
+        self.n_launched = self.n_fetched = 0
+        self.shapes: set[tuple[int, ...]] = set()
+
+    def warm_up(self) -> None:
+        self._enter("warm_up")
+
+    def encode(self, places: IntArray, sources: list[list[int]]) -> None:
+        assert all(self._sources[place] is None for place in places), "newcomers are put into empty places"
+        assert len(set(places.tolist())) == len(places) == len(sources)
+        self._enter("encode")
+        for place, source in zip(places.tolist(), sources, strict=True):
+            self._sources[place] = tuple(source)
+
+    def launch(
+        self, token_ids: IntArray, positions: IntArray, rows_of_sources: IntArray, places_of_rows: IntArray, k: int
+    ) -> None:
+        self._enter("launch")
+        self.n_launched += 1
+        R, (N, W) = len(token_ids), rows_of_sources.shape
+        self.shapes.add((R, N, W, k))
+        assert positions.shape == places_of_rows.shape == (R,)
+        assert rows_of_sources.min() >= 0
+        assert rows_of_sources.max() < R
+        assert not any(self._sources[N:]), "a step goes over all that run"
+        self._tokens[np.arange(R), positions] = token_ids
+        log_probs = np.stack([self._next(row, int(places_of_rows[row]) // W, int(positions[row])) for row in range(R)])
+        best = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
+        for row in np.flatnonzero(positions):
+            assert rows_of_sources.ravel()[places_of_rows[row]] == row, "a row is a query of its own source"
+        self._found = best, np.take_along_axis(log_probs, best, axis=1)
+
+    def fetch(self) -> tuple[IntArray, NDArray[np.float32]]:
+        self._enter("fetch")
+        self.n_fetched += 1
+        return self._found
+
+    def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
+        assert len(source_rows) == len(target_rows) == len(set(target_rows.tolist())) > 0
+        assert not set(source_rows.tolist()) & set(target_rows.tolist()), "no row is copied over and copied from"
+        self._enter("copy")
+        self._tokens[target_rows] = self._tokens[source_rows]
+
+    def leave(self, places: IntArray) -> None:
+        for place in places.tolist():
+            self._sources[place] = None
+
+    def _next(self, row: int, place: int, position: int) -> Array:
+        source, tokens = self._sources[place], self._tokens[row, : position + 1].tolist()
+        if source is None:
+            assert position == 0, "what is not in use is fed at position 0"
+            return np.zeros_like(next_log_probs((4,), ()))
+        if tokens[0] != BOS:
+            assert position == 0
+        assert RUBBISH not in tokens
+        return next_log_probs(source, tuple(tokens[1:]))
+
+    def _enter(self, call: str) -> None:
+        if call == self.failing:
+            raise RuntimeError("told to fail")
+
+
+def search_all(
+    engine: Engine[Search], everybody: list[Sequence[Search]], rng: np.random.Generator, leaving: float = 0.0
+) -> set[Sequence[Search]]:
+    """Let them come a few at a time.
+
+    Args:
+        leaving: the probability with which a sequence is cancelled before a step, whether it waits or runs; and another
+            one whenever it is told of a pass.
+
+    Returns:
+        Those that were cancelled, or failed.
+    """
+    pending, inside = list(everybody), set[Sequence[Search]]()
+    gone = set[Sequence[Search]]()
+
+    def cancel_some(sequences: list[Sequence[Search]]) -> None:
+        cancelled = [sequence for sequence in sequences if sequence in inside and rng.random() < leaving]
+        engine.cancel(cancelled)
+        inside.difference_update(cancelled)
+        gone.update(cancelled)
+
+    def tell(outcome: Outcome[Search]) -> None:
+        sequences = [sequence for sequence in outcome.sequences if sequence not in gone]
+        match outcome:
+            case Admitted() | Ran():
+                cancel_some(sequences)
+            case Finished():
+                assert inside.issuperset(sequences), "each is told once, and no other"
+                inside.difference_update(sequences)
+            case Failed():
+                assert inside.issuperset(sequences)
+                inside.difference_update(sequences)
+                gone.update(sequences)
+
+    while pending or inside:
+        n_new = int(rng.integers(0, 4))
+        engine.add(pending[:n_new])
+        inside.update(pending[:n_new])
+        del pending[:n_new]
+        cancel_some(everybody)
+        engine.step(tell)
+    assert engine.n_running == engine.n_waiting == 0
+    return gone

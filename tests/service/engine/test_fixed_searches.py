@@ -1,0 +1,244 @@
+"""Searches in fixed places, over rows that a test makes up: every sequence gets the answer of the slow search."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import DataObject, booleans, data, integers, lists
+
+from service.artifact import MAX_BEAM_SIZE
+from service.contract import IntArray
+from service.engine.beam_search import BeamSearch, Search, is_runaway
+from service.engine.engine import Failed, Finished, Outcome
+from service.engine.fixed_beam_search import FixedBeamSearch
+from service.engine.fixed_engine import MOST_STEPS_WAITED, FixedComputation, FixedEngine
+from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.greedy_search import GreedySearch
+from service.engine.places import are_runaway
+from service.engine.scheduler import Scheduler, Sequence
+from tests.service.engine.fixed_rows import Array, Rows, search_all
+from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
+from tests.service.engine.test_beam_search import Rows as CompactRows
+from tests.service.oracle import EOS
+
+PAD = 0
+SLOTS = 24
+
+
+def engine_of(kind: str, rows: Rows, slots: int = SLOTS) -> FixedEngine[Search]:
+    """Of greedy search, of greedy search that launches steps ahead, or of beam search."""
+    special = BOS, EOS, PAD
+    search: FixedComputation[Search]
+    if kind == "beam":
+        search = FixedBeamSearch(rows, slots, *special)
+    else:
+        search = FixedGreedySearch(rows, slots, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000))
+
+
+def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Sequence[Search]]:
+    everybody = [random_sequence(rng) for _ in range(n)]
+    if kind == "beam":
+        return everybody
+    return [Sequence(s.source_ids, Search(s.output.max_target_tokens)) for s in everybody]
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("leaving", [0.0, 0.03, 0.3])
+def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goes(
+    kind: str, seed: int, leaving: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = some_sequences(kind, rng)
+    rows = Rows(SLOTS, SLOTS)
+    gone = search_all(engine_of(kind, rows), everybody, rng, leaving)
+    assert bool(gone) == (leaving > 0)
+    for sequence in everybody:
+        if sequence not in gone:
+            assert sequence.output.best() == expected(sequence)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = some_sequences(kind, rng)
+    for sequence in everybody:
+        sequence.output.prefix = tuple(rng.integers(3, V, int(rng.integers(0, 6))).tolist())
+    search_all(engine_of(kind, Rows(SLOTS, SLOTS)), everybody, rng)
+    for sequence in everybody:
+        alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.slots)
+        compact = (BeamSearch if kind == "beam" else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
+        compact.prefill(0, [alone])
+        while not alone.finished:
+            compact.step([alone])
+        assert sequence.output.best() == alone.output.best()
+        assert all(tuple(h.token_ids[: len(alone.output.prefix)]) == alone.output.prefix for h in alone.output.best())
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+@pytest.mark.parametrize("call", ["encode", "launch", "fetch", "copy"])
+def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str, call: str) -> None:
+    if kind != "beam" and call == "copy":
+        pytest.skip("greedy search copies nothing")
+    rng = np.random.default_rng(2)
+    rows = Rows(SLOTS, SLOTS)
+    engine = engine_of(kind, rows)
+    first = some_sequences(kind, rng, 6)
+    for sequence in first:
+        sequence.output.max_target_tokens = 40
+    engine.add(first)
+    outcomes: list[Outcome[Search]] = []
+    for _ in range(2):
+        engine.step(outcomes.append)
+    running = set(engine.computation.running)
+    rows.failing = call
+    newcomers = some_sequences(kind, rng, 6)
+    engine.add(newcomers)
+    while not any(isinstance(outcome, Failed) for outcome in outcomes):
+        engine.step(outcomes.append)
+    rows.failing = None
+    failed = {sequence for outcome in outcomes if isinstance(outcome, Failed) for sequence in outcome.sequences}
+    assert failed <= {*first, *newcomers}
+    if call == "encode":
+        assert not failed & running, "those that run go on"
+    rest = [sequence for sequence in (*first, *newcomers) if sequence not in failed]
+    while engine.n_waiting + engine.n_running > 0:
+        engine.step(outcomes.append)
+    told = [s for outcome in outcomes if isinstance(outcome, Finished | Failed) for s in outcome.sequences]
+    assert len(told) == len({*first, *newcomers}) == len(set(told)), "each is told once"
+    everybody = some_sequences(kind, rng, 8)
+    search_all(engine, everybody, rng)
+    for sequence in (*rest, *everybody):
+        assert sequence.output.best() == expected(sequence)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(SLOTS, SLOTS)
+    engine = engine_of(kind, rows)
+    encode = rows.encode
+
+    def fail_at_seven(places: IntArray, sources: list[list[int]]) -> None:
+        if [7, EOS] in sources:
+            raise RuntimeError("told to fail")
+        encode(places, sources)
+
+    monkeypatch.setattr(rows, "encode", fail_at_seven)
+    everybody = [Sequence([first, EOS], Search(9)) for first in (5, 7, 6)]
+    assert search_all(engine, everybody, np.random.default_rng(0)) == {everybody[1]}
+    assert all(sequence.output.best() == expected(sequence) for sequence in (everybody[0], everybody[2]))
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows(SLOTS, SLOTS)
+    engine = engine_of(kind, rows)
+    fetch = rows.fetch
+    broken = True
+
+    def nan_where_nobody_is() -> tuple[IntArray, Array]:
+        token_ids, log_probs = fetch()
+        log_probs[0 if broken else 1 :] = math.nan
+        return token_ids, log_probs
+
+    monkeypatch.setattr(rows, "fetch", nan_where_nobody_is)
+    unlucky, lucky = Sequence([5, EOS], Search(9)), Sequence([5, EOS], Search(9))
+    assert search_all(engine, [unlucky], np.random.default_rng(0)) == {unlucky}
+    broken = False
+    assert search_all(engine, [lucky], np.random.default_rng(0)) == set()
+    assert lucky.output.best() == expected(lucky)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+def test_few_shapes_are_seen(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = Rows(72, 72)
+    everybody = some_sequences(kind, rng, 200)
+    search_all(engine_of(kind, rows, 72), everybody, rng, leaving=0.1)
+    assert len(rows.shapes) <= (9 if kind == "beam" else 2)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
+def test_a_probe_runs_every_usual_shape_once(kind: str) -> None:
+    rows = Rows(72, 72)
+    engine = engine_of(kind, rows, 72)
+    engine.probe()
+    assert len(rows.shapes) == (9 if kind == "beam" else 3)
+    rows.shapes.clear()
+    rows.failing = "warm_up"
+    engine.probe()
+    assert len(rows.shapes) == 1
+
+
+@given(data())
+def test_runaway_targets_are_those_that_the_slow_test_finds(values: DataObject) -> None:
+    lengths = np.array(values.draw(lists(integers(1, 60), min_size=1, max_size=6)))
+    tokens = integers(5, 6)
+    targets = np.array([[*values.draw(lists(tokens, min_size=60, max_size=60))] for _ in lengths])
+    period = values.draw(integers(1, 9))
+    targets[:, period:] = np.where(values.draw(booleans()), targets[:, :-period], targets[:, period:])
+    n_sources = np.array(values.draw(lists(integers(1, 50), min_size=len(lengths), max_size=len(lengths))))
+    wanted = [is_runaway(t[:n].tolist(), s) for t, n, s in zip(targets, lengths, n_sources.tolist(), strict=True)]
+    assert are_runaway(targets, lengths, n_sources).tolist() == wanted
+
+
+class EndlessRows(Rows):
+    """They go round in circles that are too long to be seen."""
+
+    def _next(self, row: int, place: int, position: int) -> Array:
+        log_probs = np.full(V, -9.0, np.float32)
+        log_probs[5 + position % 7] = 0
+        return log_probs
+
+
+class Waiting:
+    """Sequences that wait in front of an engine whose sequences go on for long."""
+
+    def __init__(self, n_running: int) -> None:
+        self.engine = engine_of("greedy", EndlessRows(SLOTS, SLOTS))
+        self.add(n_running)
+        self.step()
+        assert self.engine.n_running == n_running
+
+    def add(self, n: int) -> None:
+        self.engine.add([Sequence([6, EOS], Search(100)) for _ in range(n)])
+
+    def step(self) -> None:
+        self.engine.step(lambda outcome: None)
+
+
+@pytest.mark.parametrize(
+    ("n_running", "n_waiting", "enter"), [(0, 1, True), (8, 7, False), (8, 8, True), (13, 99, False)]
+)
+def test_newcomers_enter_when_they_are_as_many_as_those_that_run(n_running: int, n_waiting: int, enter: bool) -> None:
+    waiting = Waiting(n_running)
+    waiting.add(n_waiting)
+    waiting.step()
+    assert (waiting.engine.n_running > n_running) == enter
+
+
+def test_newcomers_do_not_wait_for_ever() -> None:
+    waiting = Waiting(8)
+    waiting.add(1)
+    for _ in range(MOST_STEPS_WAITED + 1):
+        assert waiting.engine.n_running == 8
+        waiting.step()
+    assert waiting.engine.n_running == 9
+
+
+def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
+    """But not while somebody has a prefix, or may write the end as its first token."""
+    rows = EndlessRows(SLOTS, SLOTS)
+    engine = engine_of("ahead", rows)
+    engine.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
+    ahead = []
+    while engine.n_waiting + engine.n_running:
+        engine.step(lambda outcome: None)
+        ahead.append(rows.n_launched - rows.n_fetched)
+    assert ahead == [0, 0, 1, 1, 1, 1]

@@ -1,0 +1,185 @@
+"""Searches in fixed places over a tiny artifact, main memory in the place of a device's."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.artifact import MAX_BEAM_SIZE, Artifact
+from service.engine.beam_search import Search
+from service.engine.fixed_beam_search import FixedBeamSearch
+from service.engine.fixed_engine import FixedComputation, FixedEngine
+from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.scheduler import Scheduler, Sequence
+from service.runner.arrays import Arrays
+from service.runner.device_encoder import DeviceEncoder
+from service.runner.device_translation import DeviceTranslationRunner
+from service.runner.provider import Provider
+from service.runner.steps import TranslationGraphs
+from tests.service.engine.fixed_rows import search_all
+from tests.service.runner.test_runner import assert_as_alone, long_source, random_sequence, random_source
+from tests.service.tiny_artifacts import BOS, EOS, PAD, TinyTranslator
+
+SLOTS = 24
+CPU = Provider("cpu", threads=1)
+
+
+def runner_of(artifact: Artifact, provider: Provider = CPU) -> DeviceTranslationRunner:
+    graphs = TranslationGraphs(artifact, provider)
+    return DeviceTranslationRunner(graphs, DeviceEncoder(graphs, SLOTS, 512), SLOTS, SLOTS)
+
+
+def engine_of(kind: str, runner: DeviceTranslationRunner) -> FixedEngine[Search]:
+    special = BOS, EOS, PAD
+    search: FixedComputation[Search]
+    if kind == "beam":
+        search = FixedBeamSearch(runner, SLOTS, *special)
+    else:
+        search = FixedGreedySearch(runner, SLOTS, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(SLOTS, max_waiting=1000, prefill_padded_tokens=512))
+
+
+def some_sequences(kind: str, rng: np.random.Generator, n: int = 14) -> list[Sequence[Search]]:
+    everybody = [random_sequence(rng) for _ in range(n)]
+    if kind == "beam":
+        return everybody
+    return [Sequence(s.source_ids, Search(s.output.max_target_tokens)) for s in everybody]
+
+
+@pytest.fixture(params=["greedy", "ahead", "beam"])
+def kind(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("leaving", [0.0, 0.05])
+def test_every_sequence_gets_the_answer_of_the_oracle_whoever_comes_and_goes(
+    kind: str, translator_artifact: Artifact, tiny_translator: TinyTranslator, seed: int, leaving: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    everybody = some_sequences(kind, rng)
+    engine = engine_of(kind, runner_of(translator_artifact))
+    engine.probe()
+    gone = search_all(engine, everybody, rng, leaving)
+    assert_as_alone([sequence for sequence in everybody if sequence not in gone], tiny_translator)
+
+
+def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: Artifact) -> None:
+    rng = np.random.default_rng(6)
+    engine = engine_of(kind, runner_of(translator_artifact))
+    sizes = rng.choice([2, 3, MAX_BEAM_SIZE], 24).tolist() if kind == "beam" else [1] * 24
+    together = [Sequence(random_source(rng, 2 + i), Search(30, size), slots=size) for i, size in enumerate(sizes)]
+    search_all(engine, together, rng)
+    for sequence in together:
+        alone = replace(sequence, output=replace(sequence.output, finished=[]), finished=False)
+        search_all(engine, [alone], rng)
+        assert alone.output.best() == sequence.output.best(), "log-probabilities are compared to the last bit"
+
+
+def test_steps_as_cuda_captures_them_change_nothing(
+    kind: str, translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
+    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
+    rng = np.random.default_rng(1)
+    everybody = some_sequences(kind, rng)
+    runner = runner_of(translator_artifact, replace(CPU, captures=True))
+    search_all(engine_of(kind, runner), everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+    assert {int(step.total_length[0]) for step in runner._steps._steps.values()} <= {32, 64}
+
+
+def test_caches_grow_with_long_rows_and_shrink_back(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    rng = np.random.default_rng(0)
+    runner = runner_of(translator_artifact)
+    engine = engine_of("greedy", runner)
+    everybody = [Sequence(random_source(rng, 6), Search(50)) for _ in range(6)]
+    everybody.append(Sequence(long_source(tiny_translator), Search(60)))
+    lengths = set()
+    engine.add(everybody)
+    while engine.n_running + engine.n_waiting:
+        engine.step(lambda outcome: None)
+        lengths.add((runner._self_attention.length, runner._cross_attention.length))
+    assert lengths == {(32, 64), (64, 64)}
+    assert_as_alone(everybody, tiny_translator)
+    engine.probe()
+    assert (runner._self_attention.length, runner._cross_attention.length) == (32, 32)
+
+
+@pytest.mark.parametrize("attention", ["self", "cross"])
+def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
+    kind: str,
+    translator_artifact: Artifact,
+    tiny_translator: TinyTranslator,
+    attention: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    runner = runner_of(translator_artifact)
+    engine = engine_of(kind, runner)
+    search_all(engine, [Sequence(random_source(rng, 5), Search(9))], rng)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    long = Sequence(long_source(tiny_translator), Search(60))
+    with monkeypatch.context() as patch:
+        patch.setattr(runner._self_caches if attention == "self" else runner._cross_caches, "resize", fail)
+        assert search_all(engine, [long], rng) == {long}
+    everybody = some_sequences(kind, rng, 6)
+    search_all(engine, everybody, rng)
+    assert_as_alone(everybody, tiny_translator)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, session: Any) -> list[None]:
+    """One entry for each run of a session."""
+    runs: list[None] = []
+    run: Callable[..., None] = session.run_with_iobinding
+
+    def counting(*arguments: object) -> None:
+        runs.append(None)
+        run(*arguments)
+
+    monkeypatch.setattr(session, "run_with_iobinding", counting)
+    return runs
+
+
+def test_an_admission_is_two_runs_and_a_departure_none(
+    kind: str, translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    runner = runner_of(translator_artifact)
+    encoded, copied = (
+        counted(monkeypatch, session) for session in (runner._encoder._session, runner._cross_caches._copier)
+    )
+    reordered = counted(monkeypatch, runner._self_caches._copier)
+    engine = engine_of(kind, runner)
+    engine.add([Sequence(random_source(rng, 5 + i), Search(3 + 4 * i)) for i in range(6)])
+    while engine.n_running + engine.n_waiting:
+        engine.step(lambda outcome: None)
+    assert (len(encoded), len(copied), len(reordered)) == (1, 1, 0)
+
+
+def test_usual_shapes_of_newcomers_are_seen_before(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = runner_of(translator_artifact)
+    shapes: set[tuple[int, ...]] = set()
+    run = runner._encoder._run
+
+    def running(input_ids: Any, lengths: Any) -> int:
+        shapes.add(input_ids.shape)
+        return run(input_ids, lengths)
+
+    monkeypatch.setattr(runner._encoder, "_run", running)
+    runner.warm_up()
+    assert shapes == {(8, 32), (16, 32), (32, 32), (8, 64), (16, 64)}
+    seen = set(shapes)
+    rng = np.random.default_rng(5)
+    search_all(engine_of("greedy", runner), some_sequences("greedy", rng, 60), rng)
+    assert shapes == seen
