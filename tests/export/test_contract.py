@@ -20,21 +20,20 @@ from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
 from model.networks.transformer import Transformer
-from model.tokenizer import BOS_ID, EOS_ID
+from model.tokenizer import EOS_ID
 from model.weights import in_float, read_weights
 from service.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
 from service.engine import beam_search as decoding
-from service.engine.beam_search import BeamSearch, Search
-from service.engine.greedy_search import GreedySearch
+from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused
-from service.runner.arrays import Arrays
+from service.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.translation import TranslationGraphs, TranslationRunner
+from service.runner.steps import TranslationGraphs
 from service.runner.weights import Weights, load
+from service.settings import Settings
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
-from tests.service.fakes import search_all
 
 SLOTS = 24
 
@@ -93,25 +92,19 @@ def test_another_format_version_is_refused(artifact: MakeArtifact, tmp_path: Pat
 @pytest.mark.parametrize("as_on_cuda", [False, True])
 @torch.inference_mode()
 def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
-    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, as_on_cuda: bool, monkeypatch: pytest.MonkeyPatch
+    artifact: MakeArtifact, checkpoint: MakeCheckpoint, kind: Kind, as_on_cuda: bool
 ) -> None:
-    if as_on_cuda:
-        monkeypatch.setattr(Provider, "padded", lambda self, size, limit: min(limit, 1 << (size - 1).bit_length()))
-        monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
     rng = np.random.default_rng(3)
     everybody = [random_sequence(rng) for _ in range(16)]
-    graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1, captures=as_on_cuda))
-    greedy = GreedySearch(TranslationRunner(graphs, SLOTS, fewest_queries=1), BOS_ID, EOS_ID)
-    beam = BeamSearch(TranslationRunner(graphs, SLOTS), BOS_ID, EOS_ID)
-    abandoned: set[Sequence[Search]] = set()
-    for computation, width in ((greedy, range(1, 2)), (beam, range(2, MAX_BEAM_SIZE + 1))):
-        own = [sequence for sequence in everybody if sequence.slots in width]
-        abandoned |= search_all(computation, SLOTS, own, rng, leaving=0.02)
+    graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
+    make = fixed_engines if as_on_cuda else compact_engines
+    for name, engine in make(graphs, Settings(slots=SLOTS)).items():
+        engine.add([sequence for sequence in everybody if (sequence.slots == 1) == (name == "greedy")])
+        while engine.n_waiting or engine.n_running:
+            engine.step(lambda _: None)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
     for sequence in everybody:
-        if sequence in abandoned:
-            continue
         asked = sequence.output
         source = torch.tensor(sequence.source_ids)
         expected = search.beam_search(
