@@ -19,9 +19,11 @@ torch.set_num_threads(1)  # tensors this small only lose by sharing
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _graphs_are_traced_once() -> Iterator[None]:
+def _graphs_are_traced_once(shared_directory: Path) -> Iterator[None]:
+    graphs = shared_directory / "graphs"
+    graphs.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export.tracing, "trace", traced_once(export.tracing.trace))
+        patch.setattr(export.tracing, "trace", traced_once(export.tracing.trace, graphs))
         yield
 
 

@@ -1,9 +1,14 @@
-"""Graphs depend on the architecture alone, and tracing takes long: models of the same one share theirs in tests."""
+"""Graphs depend on the architecture alone, and tracing takes long: models of the same one share theirs in a test run,
+whichever of its processes needs them."""
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import onnx
 import onnx_ir as ir
+from filelock import FileLock
 
 from export.graphs import Graph
 from export.signatures import Signature
@@ -11,16 +16,18 @@ from export.signatures import Signature
 Trace = Callable[[Graph[Any], Signature, int], ir.Model]
 
 
-def traced_once(trace: Trace) -> Trace:
-    """The same function, which remembers what it made."""
-    known: dict[str, ir.Model] = {}
+def traced_once(trace: Trace, directory: Path) -> Trace:
+    """The same function, which keeps what it makes in a directory."""
 
     def trace_once(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
         architecture = graph.model.config.model_dump_json(exclude={"source", "target", "dropout"})
         tensors = [(name, t.shape, t.dtype) for name, t in [*graph.named_parameters(), *graph.named_buffers()]]
         key = f"{type(graph).__name__} {getattr(graph, 'n_target_tokens', 0)} {architecture} {tensors}"
-        if key not in known:
-            known[key] = trace(graph, signature, n_attention)
-        return known[key]
+        path = directory / f"{hashlib.sha256(key.encode()).hexdigest()}.onnx"
+        with FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                traced = trace(graph, signature, n_attention)
+                path.write_bytes(ir.to_proto(traced).SerializeToString(deterministic=True))
+        return ir.from_proto(onnx.ModelProto.FromString(path.read_bytes()))
 
     return trace_once
