@@ -149,13 +149,6 @@ class Settings(BaseSettings):
             raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
         return value
 
-    @field_validator("cuda_graphs")
-    @classmethod
-    def _is_in_a_process_of_its_own(cls, value: bool, others: ValidationInfo) -> bool:
-        if value and others.data.get("loops") == 0:  # while one captures, nothing else may use CUDA in its process
-            raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
-        return value
-
     @field_validator("rate_limit")
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:

@@ -51,11 +51,5 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
         Settings()
 
 
-def test_cuda_graphs_need_a_process_of_their_own() -> None:
-    assert Settings(cuda_graphs=True).cuda_graphs
-    with pytest.raises(ValidationError, match="ATTEND_LOOPS is 0"):
-        Settings(cuda_graphs=True, loops=0)
-
-
 def test_keys_are_not_shown() -> None:
     assert "secret" not in repr(Settings(api_keys="secret"))
