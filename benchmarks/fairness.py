@@ -18,7 +18,7 @@ from service.contract import About
 from service.engine.beam_search import Search
 from service.engine.computation import Computation
 from service.engine.engine import ContinuousEngine
-from service.engine.loader_process import Loaded
+from service.engine.on_demand import Engines
 from service.engine.pool import Pool
 from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
@@ -45,11 +45,14 @@ class WithSlowModel(ArtifactSource):
     def models(self) -> list[str]:
         return [*super().models, SLOW]
 
-    def load(self, model: str, alone: bool) -> Loaded:
+    def about(self, model: str) -> About:
+        return About("cpu", (f"{SLOW}/greedy",), 0) if model == SLOW else super().about(model)
+
+    def load(self, model: str, alone: bool) -> Engines:
         if model != SLOW:
             return super().load(model, alone)
         engine = ContinuousEngine(Burning(), Scheduler[None](96, 1000, 512))
-        return Loaded({f"{SLOW}/greedy": engine}, About("cpu", 1))
+        return {f"{SLOW}/greedy": engine}
 
 
 class Burning(Computation[None]):

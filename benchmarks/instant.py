@@ -5,7 +5,6 @@ The loops are stand-ins that compute nothing, so that the servers alone are meas
 
 import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from service import registry
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine, Engine
-from service.engine.loader_process import Loaded
+from service.engine.on_demand import Engines
 from service.engine.scheduler import Scheduler, Sequence
 from service.http.server import main
 from service.loading import ArtifactSource
@@ -31,10 +30,8 @@ CONNECTIONS = 64
 class InstantSource(ArtifactSource):
     """Translators that answer with their source."""
 
-    def load(self, model: str, alone: bool) -> Loaded:
-        loaded = super().load(model, alone)
-        engines: Mapping[str, Engine[Any]] = {name: _instant(engine) for name, engine in loaded.engines.items()}
-        return replace(loaded, engines=engines)
+    def load(self, model: str, alone: bool) -> Engines:
+        return {name: _instant(engine) for name, engine in super().load(model, alone).items()}
 
 
 def _instant(engine: Engine[Any]) -> Engine[Any]:

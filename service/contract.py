@@ -42,15 +42,17 @@ class Answer(Generic[Output]):
 
 @dataclass(frozen=True)
 class About:
-    """What servers must know of a model that is loaded elsewhere.
+    """What is known of a model before it is loaded.
 
     Attributes:
         provider: that runs it.
-        width: of what its encoder makes of a token.
+        engines: their names.
+        file_bytes: of the files that are read to load it.
     """
 
     provider: Literal["cpu", "cuda"]
-    width: int
+    engines: tuple[str, ...]
+    file_bytes: int
 
 
 @dataclass(frozen=True)

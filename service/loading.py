@@ -1,5 +1,6 @@
 """Artifacts to engines: where the rooms below the tasks are put together, in whichever process this is called."""
 
+import gc
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from service.artifact import Artifact
+from service.artifact import WEIGHTS, Artifact
 from service.contract import About, DecoderRows
 from service.cores import usable_cores
 from service.engine.beam_search import BeamSearch, Search
@@ -17,9 +18,10 @@ from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
-from service.engine.loader_process import Loaded
+from service.engine.on_demand import Engines
 from service.engine.scheduler import Scheduler, Sequence
-from service.errors import ProviderUnavailable
+from service.errors import ProviderUnavailable, StartRefused
+from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner
@@ -33,6 +35,12 @@ from service.tasks.embedding import Embedded, read_states
 from service.tasks.pooling import Reading, read_logits
 
 Output = TypeVar("Output")
+
+KINDS = {
+    "translation": ("greedy", "beam", "embedding", "attention"),
+    "classification": ("classification", "embedding", "attention"),
+}
+"""Of the engines that a model of each task has."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,12 @@ class ArtifactSource:
 
         Raises:
             ProviderUnavailable: CUDA is wanted and cannot be used.
+            StartRefused: there is a budget, and models run on CUDA.
         """
         settings = self.settings
         name = choose_provider(settings.provider)
+        if name == "cuda" and settings.model_memory is not None:
+            raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
         return replace(self, provider=Provider(name, (settings.threads or 1) // self._n_loops(name) or 1, captures))
 
@@ -71,7 +82,19 @@ class ArtifactSource:
         provider = self.provider
         return sys.platform == "linux" and provider is not None and provider.name == "cpu" and provider.threads == 1
 
-    def load(self, model: str, alone: bool) -> Loaded:
+    @property
+    def model_memory(self) -> int | None:
+        return self.settings.model_memory
+
+    def about(self, model: str) -> About:
+        """Raises ProviderUnavailable: the provider that is asked for has no graphs here."""
+        artifact = self.artifacts[model]
+        manifest, provider = artifact.manifest, self._suitable(artifact).name
+        engines = tuple(f"{model}/{kind}" for kind in KINDS[manifest.task])
+        read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
+        return About(provider, engines, sum(file.bytes for file in read))
+
+    def load(self, model: str, alone: bool) -> Engines:
         """Every engine of a model.
 
         Raises:
@@ -79,11 +102,17 @@ class ArtifactSource:
         """
         artifact = self.artifacts[model]
         provider = self._suitable(artifact)
+        if self.settings.model_memory is not None:
+            heap.keep_large_blocks_apart()
         if alone:
             provider = replace(provider, threads=self.settings.threads or usable_cores())
         if artifact.manifest.task == "translation":
             return self._translator(artifact, provider, alone)
         return self._classifier(artifact, provider)
+
+    def trim(self) -> None:
+        gc.collect()
+        heap.trim()
 
     def _n_loops(self, provider: str) -> int:
         """One for each core, but few: each is a process, and the server needs a core too."""
@@ -102,7 +131,7 @@ class ArtifactSource:
             )
         return replace(provider, name="cpu", captures=False)
 
-    def _translator(self, artifact: Artifact, provider: Provider, alone: bool) -> Loaded:
+    def _translator(self, artifact: Artifact, provider: Provider, alone: bool) -> Engines:
         graphs = TranslationGraphs(artifact, provider)
         if provider.name == "cpu":
             engines = compact_engines(graphs, self.settings, alone)
@@ -110,7 +139,7 @@ class ArtifactSource:
             engines = fixed_engines(graphs, self.settings)
         return self._loaded(artifact, provider, engines, EmbeddingRunner(artifact, graphs.encoder))
 
-    def _classifier(self, artifact: Artifact, provider: Provider) -> Loaded:
+    def _classifier(self, artifact: Artifact, provider: Provider) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load(artifact, provider, "classifier.onnx")
@@ -120,7 +149,7 @@ class ArtifactSource:
 
     def _loaded(
         self, artifact: Artifact, provider: Provider, engines: Mapping[str, Engine[Any]], embedding: EmbeddingRunner
-    ) -> Loaded:
+    ) -> Engines:
         """With the engines that every model has."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider).attend
@@ -132,8 +161,7 @@ class ArtifactSource:
             ),
             "attention": self._one_pass(partial(read_attention, attend), partial(attention_probe, manifest), 512),
         }
-        named = {f"{manifest.name}/{kind}": engine for kind, engine in {**engines, **others}.items()}
-        return Loaded(named, About(provider.name, embedding.width))
+        return {f"{manifest.name}/{kind}": engine for kind, engine in {**engines, **others}.items()}
 
     def _one_pass(
         self, read: Read[Output], new_probe: Callable[[], Sequence[Output]], padded_tokens: int

@@ -177,6 +177,10 @@ class _Gauges(Collector):
         for s in states:
             ready.add_metric([s.model, s.task], s.ready)
         yield ready
+        loaded = GaugeMetricFamily("attend_model_loaded", "1 where a model is in memory.", labels=["model", "task"])
+        for s in states:
+            loaded.add_metric([s.model, s.task], s.slots > 0)
+        yield loaded
 
 
 def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:

@@ -204,10 +204,9 @@ def models_here(artifacts: Mapping[str, Artifact], settings: Settings, metrics: 
         StartRefused: an artifact or the provider is not as it should be.
     """
     source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
-    loaded = {name: source.load(name, alone=True) for name in artifacts}
-    engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
+    engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    return _models(artifacts, {name: one.about for name, one in loaded.items()}, [loop], settings, metrics)
+    return _models(artifacts, {model: source.about(model) for model in artifacts}, [loop], settings, metrics)
 
 
 def models_of(
@@ -272,9 +271,8 @@ def _models(
         else:
             classifying = pool("classification", "classification")
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))
-        width = abouts[name].width
         embedding = pool("embedding", "embedding")
-        embedders.append(Embedder(manifest, provider, tokenizer, embedding, width, settings.max_embedding_numbers))
+        embedders.append(Embedder(manifest, provider, tokenizer, embedding, settings.max_embedding_numbers))
     return Models(translators, classifiers, embedders, loops, loader, ordered=bool(settings.models))
 
 

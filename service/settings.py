@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import limits
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.artifact import MAX_BEAM_SIZE
@@ -39,6 +39,13 @@ class Settings(BaseSettings):
         ge=0,
         description="Processes that run the models; by default one for each thread or core on the CPU, four at most, "
         "one on CUDA. 0: models run in the server's own process.",
+    )
+    model_memory: ByteSize | None = Field(
+        default=None,
+        gt=0,
+        description="Memory for models, such as 2GB, on the CPU. Models are then loaded when first asked for, each by "
+        "one loop, and those not used for the longest time are unloaded. By default there is no limit, and every model "
+        "is loaded at start.",
     )
     servers: int | None = Field(
         default=None,
@@ -142,7 +149,7 @@ class Settings(BaseSettings):
         "have theirs only with ATTEND_LOG_LEVEL=debug.",
     )
 
-    @field_validator("servers")
+    @field_validator("servers", "model_memory")
     @classmethod
     def _have_loops_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
         if value is not None and value > 1 and others.data.get("loops") == 0:

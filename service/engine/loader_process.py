@@ -17,12 +17,16 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from service.contract import About
+from service.engine.budget import Budget
 from service.engine.engine import Engine
+from service.engine.loop import Loop
 from service.engine.loop_process import Board, serve
+from service.engine.on_demand import Engines, OnDemand
 from service.engine.wire import Unpacker, packed, receive
 from service.errors import StartRefused
 
@@ -42,14 +46,6 @@ FATAL_DEATHS, MEMORY_S = 2, 600.0
 
 SLOW_S = 0.02
 """A model whose probe takes longer has a loop of its own: no pass may hold a loop that others share for longer."""
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A model that can compute: its engines by name, and what servers must know of it."""
-
-    engines: Mapping[str, Engine[Any]]
-    about: About
 
 
 class Source(Protocol):
@@ -75,7 +71,18 @@ class Source(Protocol):
     def forks(self) -> bool:
         """Whether a model may be loaded first, and forked then."""
 
-    def load(self, model: str, alone: bool) -> Loaded:
+    @property
+    def model_memory(self) -> int | None:
+        """Bytes that loaded models may take, if models are loaded on demand."""
+
+    def about(self, model: str) -> About:
+        """What is known of a model that need not be loaded.
+
+        Raises:
+            StartRefused: it cannot be.
+        """
+
+    def load(self, model: str, alone: bool) -> Engines:
         """Load a model.
 
         Args:
@@ -84,6 +91,9 @@ class Source(Protocol):
         Raises:
             StartRefused: it cannot be loaded.
         """
+
+    def trim(self) -> None:
+        """Return the memory of models that are gone to the system."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +139,8 @@ class _Loader:
         self._server = server
         self._lifeline, self._life = os.pipe()
         self._woken, self._wake = socket.socketpair()
-        self._loaded: dict[str, Loaded] = {}
+        self._loaded: dict[str, Engines] = {}
+        self._budget: Budget | None = None
         self._places: list[_Place] = []
         self._deaths: dict[str, list[float]] = {}
 
@@ -141,7 +152,10 @@ class _Loader:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         source = self._source = _in_a_child(self._settled_source)
         models, slow = source.models, self._plan.slow or []
-        if source.forks:
+        self._abouts = {model: source.about(model) for model in models}
+        if source.model_memory is not None:
+            self._budget = self._budget_of(source.model_memory)
+        elif source.forks:
             for model in models:
                 if model not in slow:
                     self._loaded[model] = source.load(model, alone=False)
@@ -149,16 +163,18 @@ class _Loader:
                         del self._loaded[model]
                         slow.append(model)
         shared = [model for model in models if model not in slow]
-        self._places = [_Place(number, self._listener(number), shared) for number in range(source.n_loops)]
+        for number in range(source.n_loops):
+            # Under a budget nothing is loaded twice.
+            here = shared if self._budget is None else self._budget.models(number)
+            self._places.append(_Place(number, self._listener(number), here))
         for number, model in enumerate(slow, start=source.n_loops):
             self._places.append(_Place(number, self._listener(number), [model], alone=True))
         self._board = Board(len(self._places), models)
         gc.collect()
         gc.freeze()
-        abouts: dict[str, About] = {}
         for pipe in [self._fork(place) for place in self._places]:
-            abouts |= _read(pipe)
-        self._server.sendall(packed(None, len(self._places), slow, abouts))
+            _read(pipe)
+        self._server.sendall(packed(None, len(self._places), slow, self._abouts))
         incoming = select.poll()
         for watched in (self._server, self._woken):
             incoming.register(watched, select.POLLIN)
@@ -201,7 +217,7 @@ class _Loader:
     def _is_slow(self, model: str) -> bool:
         """The first probe allocates and lays out; the second one tells."""
         seconds = 0.0
-        for engine in self._loaded[model].engines.values():
+        for engine in self._loaded[model].values():
             engine.probe()
             seconds = max(seconds, engine.probe().seconds)
         return seconds > SLOW_S
@@ -210,10 +226,12 @@ class _Loader:
         """Begin a process for a loop.
 
         Returns:
-            A file descriptor from which what the loop has loaded can be read.
+            A file descriptor from which can be read when the loop has loaded.
         """
         reading, writing = os.pipe()
         self._board.begin(place.number)
+        if self._budget is not None:
+            self._budget.begin(place.number)
         place.process_id = os.fork()
         if place.process_id:
             os.close(writing)
@@ -231,20 +249,47 @@ class _Loader:
             os._exit(1)
 
     def _be(self, place: _Place, writing: int) -> None:
-        refusal, loaded = None, {}
+        refusal: str | None = None
+        engines: dict[str, Engine[Any] | None] = {}
         try:
-            loaded = {model: self._loaded.get(model) or self._source.load(model, place.alone) for model in place.models}
+            for model in place.models:
+                engines |= self._loaded.get(model) or self._engines(model, place.alone)
         except StartRefused as error:
             logger.critical("loop %d cannot load: %s", place.number, error)
             refusal = str(error)
         with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:  # nobody reads what a replacement says
-            pipe.write(packed(refusal, {model: one.about for model, one in loaded.items()}))
+            pipe.write(packed(refusal, None))
         if refusal is not None:
             return
         gc.collect()
         gc.freeze()
-        engines = {name: engine for one in loaded.values() for name, engine in one.engines.items()}
-        serve(engines, self._plan.probe_interval_s, place.number, self._board, place.listener, self._lifeline)
+        on_demand = partial(self._on_demand, place) if self._budget else None
+        serve(
+            engines, self._plan.probe_interval_s, place.number, self._board, place.listener, self._lifeline, on_demand
+        )
+
+    def _engines(self, model: str, alone: bool) -> Mapping[str, Engine[Any] | None]:
+        """Of a model that is not loaded here: None each where it is loaded on demand."""
+        if self._budget is not None:
+            return dict.fromkeys(self._abouts[model].engines)
+        return self._source.load(model, alone)
+
+    def _on_demand(self, place: _Place, loop: Loop) -> OnDemand:
+        assert self._budget is not None
+        load, note = partial(self._source.load, alone=False), partial(self._board.load, place.number)
+        return OnDemand(loop, place.number, self._budget, load, self._source.trim, note)
+
+    def _budget_of(self, n_bytes: int) -> Budget:
+        """Raises StartRefused: a model needs more."""
+        file_bytes = {model: about.file_bytes for model, about in self._abouts.items()}
+        budget = Budget(n_bytes, self._source.n_loops, file_bytes)
+        for model in self._abouts:
+            if budget.size(model) > n_bytes:
+                raise StartRefused(
+                    f"{model} needs about {budget.size(model) / 1e6:.0f} MB, "
+                    f"and ATTEND_MODEL_MEMORY is {n_bytes / 1e6:.0f} MB"
+                )
+        return budget
 
     def _bury(self) -> None:
         """Note which loops have died, and of what."""
@@ -252,8 +297,8 @@ class _Loader:
             if place.process_id == 0 or os.waitpid(place.process_id, os.WNOHANG)[0] == 0:
                 continue
             now = time.monotonic()
-            model = self._board.passing(place.number)
-            logger.critical("loop %d has died%s", place.number, f" while it computed for {model}" if model else "")
+            model = self._board.working_for(place.number)
+            logger.critical("loop %d has died%s", place.number, f" while it worked for {model}" if model else "")
             if model is not None:
                 recent = [at for at in self._deaths.get(model, []) if now - at < MEMORY_S]
                 self._deaths[model] = [*recent, now]

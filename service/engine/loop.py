@@ -55,7 +55,8 @@ class _Served:
     """An engine, and how it does."""
 
     name: str
-    engine: Engine[Any]
+    engine: Engine[Any] | None
+    """None while its model is not loaded."""
     tell: Tell[Any] = field(init=False)
     """Takes what happens in a step."""
     used_s: float = 0.0
@@ -65,18 +66,20 @@ class _Served:
     """Of the last forward pass, where it was a probe. Readiness follows it: neither a live process nor a live thread is
     proof enough, nor does an input that fails speak against the model."""
     probe_at: float = -math.inf
+    """Where there is no engine, a failure is forgotten then."""
     out: str | None = None
     """Why it is never stepped again, if so."""
 
     @property
     def has_work(self) -> bool:
-        return self.engine.n_waiting + self.engine.n_running > 0
+        return self.engine is not None and self.engine.n_waiting + self.engine.n_running > 0
 
 
 class Loop:
     """Engines by name, and one thread for all of them.
 
     Args:
+        engines: None where the model is to be loaded later, when there are requests for it.
         count: takes what engines tell metrics.
         probe_interval_s: an engine that idles this long proves itself by a forward pass.
         enter: is called with the name of each engine before it computes, and with None afterwards.
@@ -85,7 +88,7 @@ class Loop:
 
     def __init__(
         self,
-        engines: Mapping[str, Engine[Any]],
+        engines: Mapping[str, Engine[Any] | None],
         count: Count,
         probe_interval_s: float,
         enter: Callable[[str | None], None] = lambda _: None,
@@ -112,6 +115,8 @@ class Loop:
         self._requests: dict[_Request, None] = {}
         self._submitted: list[_Request] = []
         """Those that no engine knows yet."""
+        self._absent: dict[_Request, None] = {}
+        """Those that wait for their model to be loaded, the longest first."""
         self._refused: list[tuple[Future[Answer[Any]], RequestError]] = []
         """Answers of a failed step, which wait for the probe that tells whether the engine still works."""
         self._request_of: dict[Sequence[Any], _Request] = {}
@@ -123,7 +128,12 @@ class Loop:
     @property
     def busy(self) -> bool:
         """Whether there are requests to work on."""
-        return bool(self._requests)
+        return len(self._requests) > len(self._absent)
+
+    @property
+    def awaited(self) -> str | None:
+        """The model that is not loaded and for which a request has waited longest."""
+        return next((model_of(request.served.name) for request in self._absent), None)
 
     def start(self) -> None:
         """Run in a thread of its own."""
@@ -171,17 +181,44 @@ class Loop:
         request.future.add_done_callback(self._notice_cancellation)
         return request.future
 
+    # These are called between two steps.
+
     def take_out(self, model: str, reason: str) -> None:
-        """Never again step the engines of a model; called between two steps."""
-        for served in self._served.values():
-            if model_of(served.name) == model and served.out is None:
+        """Never again step the engines of a model."""
+        for served in self._of(model):
+            if served.out is None:
                 served.out = reason
                 if served in self._busy:
                     self._busy.remove(served)
-                with self._wake:
-                    requests = [request for request in self._requests if request.served is served]
-                for request in requests:
-                    self._leave(request, Broken(f"{served.name} is broken: {reason}", retry_after_s=30))
+                self._refuse_requests(served, reason, retry_after_s=30)
+
+    def put_in(self, engines: Mapping[str, Engine[Any]]) -> None:
+        """Take engines that have just been loaded and have proved themselves, and the requests that waited for them."""
+        for name, engine in engines.items():
+            self._served[name].engine = engine
+            self._succeed(self._served[name])
+        with self._wake:
+            arrived = [request for request in self._absent if request.served.engine is not None]
+            for request in arrived:
+                del self._absent[request]
+            self._submitted[:0] = arrived
+
+    def take_away(self, model: str) -> bool:
+        """Forget the engines of a model until they are put in again, if there are no requests for it."""
+        with self._wake:
+            if any(model_of(request.served.name) == model for request in self._requests):
+                return False
+        for served in self._of(model):
+            served.engine, served.succeeded_at, served.failure = None, None, None
+            if served in self._busy:  # it was still to free what had been cancelled
+                self._busy.remove(served)
+        return True
+
+    def fail(self, model: str, failure: str, retry_s: float) -> None:
+        """A model that was awaited cannot be loaded: answer its requests, and refuse others for so many seconds."""
+        for served in self._of(model):
+            served.failure, served.probe_at = failure, self.clock() + retry_s
+            self._refuse_requests(served, failure, retry_after_s=math.ceil(retry_s))
 
     def states(self) -> dict[str, EngineState]:
         """How each engine does."""
@@ -205,8 +242,11 @@ class Loop:
         self._close("stopped before this request was answered", Draining)
 
     def _state(self, served: _Served) -> EngineState:
-        engine = served.engine
-        return EngineState(self._unready_reason(served), engine.n_waiting, engine.n_running, engine.slots)
+        engine, unready_reason = served.engine, self._unready_reason(served)
+        if engine is None:
+            n_waiting = sum(len(request.sequences) for request in self._absent if request.served is served)
+            return EngineState(unready_reason, n_waiting, 0, 0)
+        return EngineState(unready_reason, engine.n_waiting, engine.n_running, engine.slots)
 
     def _unready_reason(self, served: _Served) -> str | None:
         if served.out is not None:
@@ -215,6 +255,8 @@ class Loop:
             return "draining"
         if self._closed:
             return "the loop has ended"
+        if served.engine is None:
+            return served.failure if self.clock() < served.probe_at else None
         if served.failure is not None:
             return f"the last forward pass failed ({served.failure})"
         if served.succeeded_at is None:
@@ -228,8 +270,10 @@ class Loop:
         if self._closed:
             raise Broken(f"{served.name} is broken: the loop has ended", retry_after_s=30)
         if served.out is not None or served.failure is not None:
-            raise Broken(f"{served.name} is broken: {self._unready_reason(served)}", retry_after_s=5)
-        if served.succeeded_at is None:
+            reason = self._unready_reason(served)
+            if reason is not None:
+                raise Broken(f"{served.name} is broken: {reason}", retry_after_s=5)
+        if served.succeeded_at is None and served.engine is not None:
             raise Starting(f"{served.name} is starting")
 
     def _wait(self, timeout_s: float) -> None:
@@ -244,6 +288,12 @@ class Loop:
             submitted, self._submitted = self._submitted, []
         for request in submitted:
             served = request.served
+            self._next_deadline = min(self._next_deadline, request.deadline)
+            if served.engine is None:
+                with self._wake:
+                    if request in self._requests:
+                        self._absent[request] = None
+                continue
             try:
                 served.engine.add(request.sequences)
             except QueueFull as refusal:
@@ -253,7 +303,6 @@ class Loop:
                 served.used_s = max(served.used_s, min([other.used_s for other in self._busy], default=0.0))
                 self._busy.append(served)
             self._request_of.update(dict.fromkeys(request.sequences, request))
-            self._next_deadline = min(self._next_deadline, request.deadline)
 
     def _step(self) -> None:
         """A probe that is due, and then a step of the engine that has had least time of those with work."""
@@ -262,6 +311,7 @@ class Loop:
         if not self._busy:
             return
         served = self._busy[0] if len(self._busy) == 1 else min(self._busy, key=attrgetter("used_s"))
+        assert served.engine is not None
         began = self.clock()
         self._enter(served.name)
         try:
@@ -286,10 +336,20 @@ class Loop:
         self._probe_at = min([served.probe_at for served in idle], default=self.clock() + self._probe_interval_s)
 
     def _working(self) -> list[_Served]:
-        """Those that are not taken out."""
-        return [served for served in self._served.values() if served.out is None]
+        """Those that are loaded and not taken out."""
+        return [served for served in self._served.values() if served.engine is not None and served.out is None]
+
+    def _of(self, model: str) -> list[_Served]:
+        return [served for served in self._served.values() if model_of(served.name) == model]
+
+    def _refuse_requests(self, served: _Served, reason: str, retry_after_s: int) -> None:
+        with self._wake:
+            requests = [request for request in self._requests if request.served is served]
+        for request in requests:
+            self._leave(request, Broken(f"{served.name} is broken: {reason}", retry_after_s))
 
     def _probe(self, served: _Served) -> None:
+        assert served.engine is not None
         self._enter(served.name)
         try:
             passed = served.engine.probe()
@@ -309,6 +369,7 @@ class Loop:
         served.probe_at = served.succeeded_at + self._probe_interval_s
 
     def _take_outcome(self, served: _Served, outcome: Outcome[Any]) -> None:
+        assert served.engine is not None
         match outcome:
             case Ran(passed, sequences):
                 self._succeed(served)
@@ -373,7 +434,8 @@ class Loop:
         """Answer with an error, unless nobody waits for it, and free what the request holds."""
         if self._take(request) and error is not None:
             request.future.set_exception(error)
-        request.served.engine.cancel(request.sequences)
+        if request.served.engine is not None:
+            request.served.engine.cancel(request.sequences)
 
     def _take(self, request: _Request) -> bool:
         """True for the one caller that may answer this request; False if it is answered or its client has left."""
@@ -383,6 +445,7 @@ class Loop:
             if request not in self._requests:
                 return False
             del self._requests[request]
+            self._absent.pop(request, None)
             self.load -= request.work
         return request.future.set_running_or_notify_cancel()
 

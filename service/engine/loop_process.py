@@ -6,7 +6,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from service.contract import Answer, EngineState, Event
 from service.engine.engine import Engine
 from service.engine.loop import Loop, model_of
+from service.engine.on_demand import OnDemand
 from service.engine.scheduler import Sequence
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import Unavailable
@@ -21,6 +22,9 @@ from service.errors import Unavailable
 logger = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.2
+
+LOOK_S = 0.005
+"""How often a loop looks whether a model has been loaded, or may be, while requests wait for that alone."""
 
 MOST_UNSENT_BYTES = 1 << 28
 """A server that reads nothing while so much is to be sent to it is taken for dead."""
@@ -35,13 +39,13 @@ class Board:
 
     def __init__(self, n_loops: int, models: list[str]) -> None:
         self._models = models
-        self._beats, self._passing, self._served, self._out = (
-            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (n_loops, n_loops, n_loops, len(models))
+        self._beats, self._passing, self._loading, self._served, self._out = (
+            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (*[n_loops] * 4, len(models))
         )
 
     def begin(self, loop: int) -> None:
         """A new process is this loop."""
-        self._beats[loop] = self._passing[loop] = self._served[loop] = 0
+        self._beats[loop] = self._passing[loop] = self._loading[loop] = self._served[loop] = 0
 
     def beat(self, loop: int) -> None:
         """This loop goes on."""
@@ -55,9 +59,13 @@ class Board:
         """This loop computes for an engine, or for none."""
         self._passing[loop] = 0 if engine is None else 1 + self._models.index(model_of(engine))
 
-    def passing(self, loop: int) -> str | None:
-        """For which model it computes, or did when it died."""
-        number = int(self._passing[loop])
+    def load(self, loop: int, model: str | None) -> None:
+        """This loop loads a model, or none."""
+        self._loading[loop] = 0 if model is None else 1 + self._models.index(model)
+
+    def working_for(self, loop: int) -> str | None:
+        """Which model it loads or computes for, or did when it died."""
+        number = int(self._loading[loop] or self._passing[loop])
         return self._models[number - 1] if number else None
 
     def serve(self, loop: int) -> None:
@@ -76,12 +84,13 @@ class Board:
 
 
 def serve(
-    engines: Mapping[str, Engine[Any]],
+    engines: Mapping[str, Engine[Any] | None],
     probe_interval_s: float,
     number: int,
     board: Board,
     listener: socket.socket,
     lifeline: int,
+    on_demand: Callable[[Loop], OnDemand] | None = None,
 ) -> None:
     """Be a loop until the loader has gone.
 
@@ -89,10 +98,13 @@ def serve(
         number: of this loop.
         listener: where servers connect.
         lifeline: a file descriptor that is at its end when the loader has gone.
+        on_demand: makes what loads the engines that are None.
     """
     office = _Office(number, board, listener, lifeline)
     loop = Loop(engines, office.count, probe_interval_s, partial(board.enter, number))
     office.loop = loop
+    if on_demand is not None:
+        office.serve_on_demand(on_demand(loop))
     office.look_at_board()
     loop.run(office.listen)
 
@@ -125,6 +137,7 @@ class _Office:
     """The loop's side of the sockets."""
 
     loop: Loop
+    on_demand: OnDemand | None = None
 
     def __init__(self, number: int, board: Board, listener: socket.socket, lifeline: int) -> None:
         self._number = number
@@ -137,6 +150,10 @@ class _Office:
             self._incoming.register(source, select.POLLIN)
         self._events: list[tuple[str, Event]] = []
         self._reported_at = 0.0
+
+    def serve_on_demand(self, on_demand: OnDemand) -> None:
+        self.on_demand = on_demand
+        self._incoming.register(on_demand.bell, select.POLLIN)
 
     def count(self, engine: str, event: Event) -> None:
         """Keep what engines tell metrics until the next report."""
@@ -153,13 +170,18 @@ class _Office:
                 self.look_at_board()
                 self._report()
                 self._reported_at = now
+                if self.on_demand is not None:
+                    self.on_demand.measure()
+            if self.on_demand is not None:
+                self.on_demand.look()
             for file, connection in list(self._connections.items()):
                 if connection.unsent:
                     self._send(file, connection)
-            wait_s = 0.0 if self.loop.busy else min(REPORT_INTERVAL_S, ends_at - now)
+            is_awaited = self.loop.awaited is not None
+            wait_s = 0.0 if self.loop.busy else min(LOOK_S if is_awaited else REPORT_INTERVAL_S, ends_at - now)
             for file, _ in self._incoming.poll(max(0.0, 1000 * wait_s)):
                 self._take(file)
-            if self.loop.busy or now >= ends_at:
+            if self.loop.busy or is_awaited or now >= ends_at:
                 return
 
     def look_at_board(self) -> None:
@@ -176,7 +198,9 @@ class _Office:
     def _take(self, file: int) -> None:
         if file == self._lifeline:
             os._exit(0)
-        if file == self._listener.fileno():
+        if self.on_demand is not None and file == self.on_demand.bell:
+            self.on_demand.hear()
+        elif file == self._listener.fileno():
             connection = _Connection(self._listener.accept()[0])
             self._connections[connection.socket.fileno()] = connection
             self._incoming.register(connection.socket, select.POLLIN)
@@ -211,6 +235,8 @@ class _Office:
     ) -> None:
         try:
             future = self.loop.submit(engine, sequences, deadline)
+            if self.on_demand is not None:
+                self.on_demand.use(engine)
         except Unavailable as refusal:
             connection.unsent += packed("answer", number, refusal)
             return

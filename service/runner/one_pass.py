@@ -32,13 +32,13 @@ class ClassificationRunner:
 
 
 class EmbeddingRunner:
-    """The encoder of one artifact; `width` is that of a vector.
+    """The encoder of one artifact.
 
     Args:
         encoder: the graph with the encoder, a translator's or a classifier's.
 
     Raises:
-        StartRefused: the graph does not give what it makes of each token.
+        StartRefused: the graph does not give what it makes of each token, or not as wide as the manifest says.
     """
 
     def __init__(self, artifact: Artifact, encoder: InferenceSession) -> None:
@@ -48,7 +48,9 @@ class EmbeddingRunner:
         shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
             raise StartRefused(f"{artifact.directory}: its encoder has no {STATES}, which embeddings are made of")
-        self.width: int = shapes[STATES][-1]
+        width, d_model = shapes[STATES][-1], artifact.manifest.dimensions.d_model
+        if width != d_model:
+            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide, and d_model is {d_model}")
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""

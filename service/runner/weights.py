@@ -3,9 +3,7 @@
 Legend: N rows, K columns.
 """
 
-import ctypes
 import mmap
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 
 from service.artifact import WEIGHTS, Artifact
 from service.errors import ArtifactRefused
+from service.runner import heap
 from service.runner.provider import Provider
 
 DTYPES: dict[str, Any] = {
@@ -53,14 +52,8 @@ def load(artifact: Artifact, provider: Provider, graph: str, captured: bool = Fa
     session = provider.session(artifact.path(path), tensors, captured)
     del tensors
     weights.release_pages()
-    _trim_heap()
+    heap.trim()  # six megabytes a translator
     return session
-
-
-def _trim_heap() -> None:
-    """Return what loading has freed to the system, which glibc does not do by itself: six megabytes a translator."""
-    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-        libc.malloc_trim(0)
 
 
 class Weights:

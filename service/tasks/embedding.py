@@ -67,7 +67,6 @@ class Embedder:
     """The encoder of one model, as requests see it.
 
     Args:
-        width: E.
         max_numbers: most numbers in the embeddings of one answer.
     """
 
@@ -75,8 +74,12 @@ class Embedder:
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
     pool: Pool[Embedded]
-    width: int
     max_numbers: int
+
+    @property
+    def width(self) -> int:
+        """E."""
+        return self.manifest.dimensions.d_model
 
     @property
     def languages(self) -> frozenset[str]:

@@ -141,7 +141,7 @@ def test_the_service_reads_the_states_that_the_model_makes(
     states = states_of(load_checkpoint(checkpoint(kind)), sources)
     embedded = runner.embed(sources)
     for source, found, expected in zip(sources, embedded, states, strict=True):
-        assert found.shape == (len(source), runner.width) == expected.shape
+        assert found.shape == (len(source), read.manifest.dimensions.d_model) == expected.shape
         assert found.dtype == np.float32
         np.testing.assert_array_equal(runner.embed([source])[0], found)
     # Over all of them, as export proves it: rounded activations of a single token may be off by more.

@@ -8,7 +8,7 @@ import pytest
 
 from service import loading
 from service.artifact import Artifact, read_artifacts
-from service.errors import ProviderUnavailable
+from service.errors import ProviderUnavailable, StartRefused
 from service.loading import ArtifactSource
 from service.settings import Settings
 
@@ -50,7 +50,7 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
 
 def test_every_model_has_an_engine_for_each_thing_that_it_does(artifacts: Path) -> None:
     source = source_of(artifacts, provider="cpu")
-    engines = [name for model in source.models for name in source.load(model, alone=False).engines]
+    engines = [name for model in source.models for name in source.load(model, alone=False)]
     assert sorted(engines) == [
         "tiny-en-fr/attention",
         "tiny-en-fr/beam",
@@ -80,9 +80,20 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, artifacts: Path) -> None:
     source = source_of(artifacts, provider="auto")
-    assert {source.load(model, alone=False).about.provider for model in source.models} == {"cpu"}
+    assert {source.about(model).provider for model in source.models} == {"cpu"}
 
 
 def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
     with pytest.raises(ProviderUnavailable, match="ATTEND_PROVIDER is cuda, but tiny-en-fr has no graphs for it"):
         source_of(artifacts, provider="cuda").load("tiny-en-fr", alone=False)
+
+
+def test_on_a_gpu_a_limit_of_main_memory_refuses_the_start(gpu: None, artifacts: Path) -> None:
+    with pytest.raises(StartRefused, match="ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA"):
+        source_of(artifacts, provider="auto", model_memory="1GB")
+
+
+def test_engines_are_known_before_a_model_is_loaded(artifacts: Path) -> None:
+    source = source_of(artifacts, provider="cpu")
+    for model in source.models:
+        assert set(source.about(model).engines) == source.load(model, alone=False).keys()

@@ -33,6 +33,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
         ("PROVIDER", "tpu"),
         ("SLOTS", "7"),
         ("LOOPS", "-1"),
+        ("MODEL_MEMORY", "much"),
+        ("MODEL_MEMORY", "0"),
         ("RATE_LIMIT", "often"),
         ("RATE_LIMIT", "1/second;2/minute"),
         ("API_KEYS", " , "),
@@ -49,6 +51,13 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(
     monkeypatch.setenv(f"ATTEND_{name}", value)
     with pytest.raises(ValidationError, match=name.lower()):
         Settings()
+
+
+def test_memory_for_models_has_a_unit_and_needs_loops() -> None:
+    assert Settings(model_memory="512MiB").model_memory == 1 << 29
+    assert Settings(model_memory="2GB").model_memory == 2 * 10**9
+    with pytest.raises(ValidationError, match="ATTEND_LOOPS is 0"):
+        Settings(model_memory="2GB", loops=0)
 
 
 def test_keys_are_not_shown() -> None:

@@ -7,16 +7,20 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from pydantic import ByteSize
+
 from service.artifact import Artifact
 from service.contract import Answer
-from service.engine import loader_process
+from service.engine import loader_process, on_demand
 from service.engine.beam_search import Search
-from service.engine.loader_process import Loaded
+from service.engine.on_demand import Engines
 from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
 from service.engine.scheduler import Sequence
@@ -31,7 +35,14 @@ SLOTS, MAX_WAITING = 8, 3
 FATAL = 13
 """Who reads this token dies."""
 
-DiesOf = Literal["its loop", "itself", "its warm-up", "an answer that nobody can read", "an answer that cannot be sent"]
+DiesOf = Literal[
+    "its loop",
+    "itself",
+    "its warm-up",
+    "its loading",
+    "an answer that nobody can read",
+    "an answer that cannot be sent",
+]
 
 
 class Unreadable:
@@ -45,16 +56,26 @@ class FragileSource(ArtifactSource):
 
     dies_of: DiesOf | None = None
     patches: dict[str, float] = field(default_factory=dict)
-    """Of loader_process."""
+    """Of loader_process and on_demand."""
+    journal: Path = Path(os.devnull)
+    """Has a line "+MODEL" for each model that was loaded, "-MODEL" for each that is gone from memory."""
+    gates: dict[str, Path] = field(default_factory=dict)
+    """These models are loaded when these files are there."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name, value in self.patches.items():
-            setattr(loader_process, name, value)
+            setattr(loader_process if hasattr(loader_process, name) else on_demand, name, value)
 
-    def load(self, model: str, alone: bool) -> Loaded:
+    def load(self, model: str, alone: bool) -> Engines:
+        if self.dies_of == "its loading" and model == "tiny":
+            os._exit(1)
+        while model in self.gates and not self.gates[model].exists():
+            time.sleep(0.001)
+        note(self.journal, f"+{model}")
         loaded = super().load(model, alone)
-        computation = cast(Any, loaded.engines[f"{model}/greedy"]).computation
+        weakref.finalize(loaded[f"{model}/greedy"], note, self.journal, f"-{model}")
+        computation = cast(Any, loaded[f"{model}/greedy"]).computation
         prefill = computation.prefill
         outputs = {"an answer that nobody can read": Unreadable(), "an answer that cannot be sent": threading.Lock()}
 
@@ -77,6 +98,11 @@ class FragileSource(ArtifactSource):
             parent, warm_up = os.getpid(), computation.warm_up
             computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
         return loaded
+
+
+def note(journal: Path, line: str) -> None:
+    with journal.open("a") as file:
+        file.write(f"{line}\n")
 
 
 @dataclass
@@ -114,16 +140,27 @@ class Service:
         return children(self.loader._process.pid)[number]
 
 
-def make_service(artifact: Artifact, n_loops: int = 1, dies_of: DiesOf | None = None, **patches: float) -> Service:
+def make_service(
+    artifact: Artifact,
+    n_loops: int = 1,
+    dies_of: DiesOf | None = None,
+    models: SequenceOf[str] = ("tiny",),
+    model_memory: int | None = None,
+    journal: Path = Path(os.devnull),
+    gates: dict[str, Path] | None = None,
+    **patches: float,
+) -> Service:
     settings = Settings(
         provider="cpu",
         loops=n_loops,
+        model_memory=ByteSize(model_memory) if model_memory else None,
         slots=SLOTS,
         max_waiting=MAX_WAITING,
         prefill_padded_tokens=100,
         probe_interval_s=3600,
     )
-    arguments = ({"tiny": artifact_named(artifact, "tiny")}, settings, None, dies_of, patches)
+    artifacts = {name: artifact_named(artifact, name) for name in models}
+    arguments = (artifacts, settings, None, dies_of, patches, journal, gates or {})
     loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, logging.WARNING)
     loader.wait_until_loaded()
     return Service(loader)

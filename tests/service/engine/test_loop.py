@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from service.contract import EngineState
 from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
@@ -62,6 +63,17 @@ def test_a_failed_step_answers_every_member_and_the_next_request_succeeds(harnes
             outcome(future)
     assert harness.unready_reason is None, "a probe has shown before that the model is not to blame"
     assert len(outcome(harness.submit(2)).outputs[0].places) == 2
+
+
+def test_engines_with_requests_are_not_taken_away(harness: Harness) -> None:
+    harness.computation.hold()
+    future = harness.submit(2)
+    harness.computation.await_arrival()
+    assert not harness.loop.take_away("fake")
+    harness.computation.release()
+    outcome(future)
+    assert harness.loop.take_away("fake")
+    assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, slots=0)
 
 
 def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:

@@ -309,6 +309,7 @@ async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
         "rejected_total",
         "model_info",
         "model_ready",
+        "model_loaded",
     }
 
 

@@ -246,6 +246,20 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
         EmbeddingRunner(artifact, load(artifact, Provider("cpu", 1), "classifier.onnx"))
 
 
+@pytest.mark.parametrize("model", ["tiny-en-fr", CLASSIFIER])
+def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_the_start(
+    artifacts: Path, model: str
+) -> None:
+    read = read_artifact(artifacts / model)
+    graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
+    session = load(read, Provider("cpu", 1), graph)
+    EmbeddingRunner(read, session)
+    dimensions = read.manifest.dimensions.model_copy(update={"d_model": 25})
+    artifact = Artifact(read.directory, read.manifest.model_copy(update={"dimensions": dimensions}))
+    with pytest.raises(StartRefused, match=r"last_hidden_state is 24 wide, and d_model is 25"):
+        EmbeddingRunner(artifact, session)
+
+
 GATED = "gated/embedding"
 
 
@@ -254,7 +268,6 @@ class GatedEncoder:
 
     def __init__(self, runner: EmbeddingRunner) -> None:
         self._runner = runner
-        self.width = runner.width
         self.gate = threading.Event()
         self.gate.set()
         self.arrived = threading.Semaphore(0)
@@ -287,7 +300,7 @@ class Bench:
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         pool: Pool[Embedded] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
-        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, self.encoder.width, 1000)
+        embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, 1000)
         self.models = Models([], [], [embedder], [self.loop])
 
     async def hold(self) -> None:

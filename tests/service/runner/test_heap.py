@@ -1,0 +1,43 @@
+"""Models that are loaded and forgotten over and over leave no memory behind."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.fakes import PATIENCE_S
+
+TRANSLATOR = Path(__file__).parents[3] / "artifacts" / "translate-en-fr"
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from service.artifact import read_artifact
+from service.engine.on_demand import _bytes_of_this_process
+from service.loading import ArtifactSource
+from service.settings import Settings
+
+artifact = read_artifact(Path(sys.argv[1]))
+source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).settled()
+for _ in range(4):
+    before = _bytes_of_this_process()
+    models = [source.load("model", alone=False) for _ in range(2)]
+    for engines in models:
+        for engine in engines.values():
+            engine.probe()
+    loaded = _bytes_of_this_process()
+    del models, engines, engine
+    source.trim()
+    print(loaded - before, _bytes_of_this_process() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_memory_of_a_model_is_the_same_every_time_and_is_given_back() -> None:
+    command = [sys.executable, "-c", SCRIPT, str(TRANSLATOR)]
+    output = subprocess.run(command, check=True, capture_output=True, timeout=6 * PATIENCE_S)
+    _, *others = [tuple(map(int, line.split())) for line in output.stdout.splitlines()]
+    for taken, kept in others:
+        assert 20e6 < taken < 70e6
+        assert abs(kept) < 5e6
