@@ -48,6 +48,7 @@ def test_the_service_starts_and_answers(gpu: Environment, artifact: MakeArtifact
         assert client.post("/classify", json={"text": texts}).status_code == 200
         for model in models:
             assert client.post("/embed", json={"text": texts, "model": model["name"]}).status_code == 200
+    assert "onnxruntime" not in (tmp_path / "log").read_text(encoding="utf-8"), "it warns"
 
 
 CAPTURE = """
