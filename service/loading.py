@@ -19,6 +19,7 @@ from service.engine.fixed_engine import FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
 from service.engine.on_demand import Engines
+from service.engine.places import SMALLEST
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import ProviderUnavailable, StartRefused
 from service.runner import heap
@@ -204,7 +205,8 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     encoder = DeviceEncoder(graphs, slots, padded_tokens)
     rows = DeviceTranslationRunner(graphs, encoder, slots, slots)
     greedy = FixedGreedySearch(rows, slots, *special, ahead=graphs.provider.captures)
-    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, slots, slots // 2), slots, *special)
+    places = max(SMALLEST, slots // 2)
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, slots, places), slots, *special)
     return {
         kind: FixedEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))

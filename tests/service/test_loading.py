@@ -7,9 +7,13 @@ from unittest.mock import Mock
 import pytest
 
 from service import loading
-from service.artifact import Artifact, read_artifacts
+from service.artifact import MAX_BEAM_SIZE, Artifact, read_artifacts
+from service.engine.beam_search import Search
+from service.engine.scheduler import Sequence
 from service.errors import ProviderUnavailable, StartRefused
 from service.loading import ArtifactSource
+from service.runner.provider import Provider
+from service.runner.steps import TranslationGraphs
 from service.settings import Settings
 
 
@@ -46,6 +50,18 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
     assert source.provider is not None
     assert (source.n_loops, source.provider.threads) == (loops, threads)
     assert source.forks == (provider == "cpu" and threads == 1), "neither CUDA nor threads outlive a fork"
+
+
+def test_engines_for_a_device_work_with_the_fewest_slots_that_may_be_set(artifacts: Path) -> None:
+    translator = next(one for one in read_artifacts(artifacts) if one.manifest.task == "translation")
+    graphs = TranslationGraphs(translator, Provider("cpu", 1))
+    for engine in loading.fixed_engines(graphs, Settings(slots=MAX_BEAM_SIZE)).values():
+        engine.probe()
+        sequences = [Sequence([5, 6, 3], Search(8, beam_size=1)) for _ in range(MAX_BEAM_SIZE)]
+        engine.add(sequences)
+        while engine.n_waiting + engine.n_running > 0:
+            engine.step(lambda _: None)
+        assert all(sequence.finished for sequence in sequences)
 
 
 def test_every_model_has_an_engine_for_each_thing_that_it_does(artifacts: Path) -> None:
