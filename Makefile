@@ -10,7 +10,7 @@ PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train bench lecture docs screenshots lock clean
+.PHONY: help serve test check format export train bench gpu lecture docs screenshots lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -43,6 +43,10 @@ train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the cor
 
 bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
+
+gpu: $(VENV)/dev.installed ## Measure on a GPU beside CTranslate2, and write docs/gpu.md (make gpu DATA=path; tried without one: PROVIDER=cpu).
+	$(BIN)/python -m benchmarks.gpu prepare $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m benchmarks.gpu all --provider $(PROVIDER) $(if $(WORKS),--works $(WORKS))
 
 lecture: $(VENV)/dev.installed ## Train and compare every system of the lecture (make lecture DATA=path, or QUICK=1 for minutes).
 	$(BIN)/python -m benchmarks lecture $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)

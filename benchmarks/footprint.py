@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 
+from benchmarks.memory import footprint
+
 TEXTS = {
     "en": "The old house on the hill is wonderful, and its garden has many trees.",
     "fr": "La vieille maison sur la colline est merveilleuse, et son jardin a beaucoup d'arbres.",
@@ -37,10 +39,10 @@ def measure(artifacts: Path, **environment: str) -> dict[str, float]:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as client:
                 _wait_until_ready(client, service)
                 found = {"ready_s": time.monotonic() - began}
-                found |= {f"idle_{name}": value for name, value in _footprint(service.pid).items()}
+                found |= {f"idle_{name}": value for name, value in footprint(service.pid).items()}
                 for model in client.get("/models").json()["models"]:
                     _ask_for_everything(client, model)
-                return found | {f"used_{name}": value for name, value in _footprint(service.pid).items()}
+                return found | {f"used_{name}": value for name, value in footprint(service.pid).items()}
         finally:
             service.terminate()
 
@@ -74,16 +76,3 @@ def _ask_for_everything(client: httpx.Client, model: dict[str, Any]) -> None:
         bodies = [("/classify", {"evidence": True}), ("/classify", {"attention": {"heads": "mean"}})]
     for path, options in [*bodies, ("/embed", {}), ("/embed", {"pooling": "none"})]:
         client.post(path, json={"text": texts, "model": name, **options}).raise_for_status()
-
-
-def _footprint(process_id: int) -> dict[str, float]:
-    """Of a process and all that come from it."""
-    processes = [process_id]
-    for process in processes:
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-        processes += [int(child) for child in children]
-    kilobytes = 0
-    for process in processes:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-        kilobytes += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return {"processes": len(processes), "mb": kilobytes * 1024 / 1e6}

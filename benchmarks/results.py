@@ -28,7 +28,7 @@ def save(part: str, key: list[str], records: list[Record], quick: bool) -> None:
     kept = stored.get("records", []) if stored.get("machine") == machine else []
     new = {tuple(str(record[name]) for name in key) for record in records}
     kept = [record for record in kept if tuple(str(record[name]) for name in key) not in new]
-    dated = [{**record, "date": date.today().isoformat(), "commit": _commit()} for record in records]
+    dated = [{**record, "date": date.today().isoformat(), "commit": commit()} for record in records]
     path.write_text(json.dumps({"machine": machine, "records": [*kept, *dated]}, indent=1))
 
 
@@ -88,7 +88,8 @@ def _processor() -> str:
     return f"{name}, {', '.join(vector)}"
 
 
-def _commit() -> str:
+def commit() -> str:
+    """What is checked out."""
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=ROOT,

@@ -140,8 +140,16 @@ class Server:
         )
 
     @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/translate"
+        return f"http://{self.address}/translate"
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
 
     def translate(self, texts: list[str]) -> list[str]:
         """Ask once.

@@ -29,14 +29,33 @@ LOADS = ((1, 1), (64, 1), (16, 32))
 PROCESSES = 8
 
 
-def measure(provider: ProviderName, graphs: bool, seconds: float) -> None:
-    """Say whether every route answers, and how many texts a second the service translates under some loads."""
+def measure(provider: ProviderName, graphs: bool, seconds: float, servers: int | None) -> None:
+    """Say whether every route answers, and how many texts a second the service translates under some loads.
+
+    Args:
+        servers: processes that speak HTTP; None for what the service chooses.
+    """
     texts = read().texts
+    start = time.monotonic()
+    with serving(provider, graphs, servers) as server:
+        say(part="http", graphs=graphs, servers=servers, ready_s=round(time.monotonic() - start, 1))
+        for path, asked in QUESTIONS:
+            status, said, took_s = ask(http.client.HTTPConnection(server.address), path, asked)
+            answer = said[:200].decode(errors="replace")
+            say(part="http", path=path, status=status, ms=round(1000 * took_s, 1), answer=answer)
+        for connections, size in LOADS:
+            found = _load(server.address, texts, connections, size, seconds)
+            say(part="http", graphs=graphs, servers=servers, connections=connections, texts=size, **found)
+
+
+def serving(provider: ProviderName, graphs: bool = True, servers: int | None = None) -> Server:
+    """The service of a translator and a classifier; entering the context starts it."""
     environment = {
         **os.environ,
         "ATTEND_ARTIFACTS": str(artifacts(SHIPPED, CLASSIFIER)),
         "ATTEND_PROVIDER": provider,
         "ATTEND_CUDA_GRAPHS": str(int(graphs and provider == "cuda")),
+        "ATTEND_SERVERS": str(servers or ""),
         "ATTEND_LOG_LEVEL": "warning",
     }
 
@@ -49,35 +68,34 @@ def measure(provider: ProviderName, graphs: bool, seconds: float) -> None:
     def texts_of(answer: dict[str, Any]) -> list[str]:
         return [one["text"] for one in answer["translations"]]
 
+    return Server(Variant("attend", "gpu", command, environment, "/health/ready", body, texts_of))
+
+
+def ask(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, bytes, float]:
+    """Status, answer and seconds of one request: of a body by POST, without one by GET."""
     start = time.monotonic()
-    with Server(Variant("attend", "gpu", command, environment, "/health/ready", body, texts_of)) as server:
-        say(part="http", graphs=graphs, ready_s=round(time.monotonic() - start, 1))
-        address = server.url.split("/")[2]
-        for path, asked in QUESTIONS:
-            status, said, took_s = _ask(http.client.HTTPConnection(address), path, asked)
-            say(part="http", path=path, status=status, ms=round(1000 * took_s, 1), answer=said[:200].decode())
-        for connections, size in LOADS:
-            _load(address, texts, connections, size, seconds)
+    if body is None:
+        connection.request("GET", path)
+    else:
+        connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read(), time.monotonic() - start
 
 
-def _load(address: str, texts: list[str], connections: int, size: int, seconds: float) -> None:
+def _load(address: str, texts: list[str], connections: int, size: int, seconds: float) -> dict[str, float]:
     n = min(PROCESSES, connections)
-    with multiprocessing.get_context("spawn").Pool(n) as pool:
-        pool.map(abs, range(n))  # they have started
+    with multiprocessing.get_context("fork").Pool(n) as pool:  # which is there at once
         tasks = [(address, texts, connections // n, size, seconds, i) for i in range(n)]
         start = time.monotonic()
         latencies = sorted(latency for found in pool.starmap(_client, tasks) for latency in found)
         took_s = time.monotonic() - start
     answered = [latency for latency in latencies if latency > 0]
-    say(
-        part="http",
-        connections=connections,
-        texts=size,
-        texts_per_s=round(size * len(answered) / took_s),
-        refused=len(latencies) - len(answered),
-        p50_ms=round(1000 * answered[len(answered) // 2], 1),
-        p99_ms=round(1000 * answered[int(len(answered) * 0.99)], 1),
-    )
+    return {
+        "texts_per_s": round(size * len(answered) / took_s),
+        "refused": len(latencies) - len(answered),
+        "p50_ms": round(1000 * answered[len(answered) // 2], 1),
+        "p99_ms": round(1000 * answered[int(len(answered) * 0.99)], 1),
+    }
 
 
 def _client(address: str, texts: list[str], connections: int, size: int, seconds: float, number: int) -> list[float]:
@@ -91,16 +109,9 @@ def _client(address: str, texts: list[str], connections: int, size: int, seconds
             if time.monotonic() > ends_at:
                 return latencies
             asked = [texts[(request * size + i) % len(texts)] for i in range(size)]
-            status, _, took_s = _ask(connection, "/translate", {"text": asked, "target": "fr"})
+            status, _, took_s = ask(connection, "/translate", {"text": asked, "target": "fr"})
             latencies.append(took_s if status == http.client.OK else -1.0)
         raise AssertionError
 
     with ThreadPoolExecutor(connections) as threads:
         return [latency for found in threads.map(one, range(connections)) for latency in found]
-
-
-def _ask(connection: http.client.HTTPConnection, path: str, body: object) -> tuple[int, bytes, float]:
-    start = time.monotonic()
-    connection.request("POST", path, json.dumps(body), {"content-type": "application/json"})
-    answer = connection.getresponse()
-    return answer.status, answer.read(), time.monotonic() - start

@@ -11,13 +11,21 @@ from benchmarks.engines import Work
 from benchmarks.engines.attend import AttendEngine
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.random_model import VOCAB_SIZE
+from benchmarks.results import commit as checked_out
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
-from benchmarks.workspace import ROOT, workspace
+from benchmarks.workspace import ROOT, WORKSPACE, workspace
+from export.artifact import kept_tensors, served_models
+from export.manifest import checksum
+from model.checkpoint import MANIFEST, load_checkpoint
+from model.weights import WEIGHTS, write_weights
 
 ProviderName = Literal["cpu", "cuda"]
 CLASSIFIER = "sentiment-imdb"
 SENTENCES, COMPARED = 512, 200
 BEAM_SIZES = (1, 4)
+PACKED = WORKSPACE / "gpu" / "packed"
+COMMIT = WORKSPACE / "gpu" / "commit"
+"""What an archive alone has: the random model without weights, and what was checked out where it was made."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +66,39 @@ def read() -> Inputs:
     return Inputs(found["texts"], works, {int(size): answers for size, answers in found["reference"].items()})
 
 
+def prepare_models() -> list[Path]:
+    """Every model in the format of each engine, made where it is missing."""
+    return [artifacts(RANDOM), *(BenchmarkModel(name).ctranslate2("fp32") for name in (SHIPPED, RANDOM))]
+
+
 def artifacts(*models: str) -> Path:
     """A directory of artifact directories with these models alone: shipped ones as they are, the random one exported
-    here."""
+    here, or of the graphs that were packed."""
     if RANDOM in models:
-        return BenchmarkModel(RANDOM).artifacts("fp32")
+        return _with_weights(PACKED / RANDOM) if PACKED.exists() else BenchmarkModel(RANDOM).artifacts("fp32")
     directory = workspace("gpu", "+".join(models))
     for model in models:
         link = directory / model
         if not link.is_symlink():
             link.symlink_to(ROOT / "artifacts" / model)
     return directory
+
+
+def _with_weights(artifact: Path) -> Path:
+    """Random weights do not pack, and are drawn anew: with another version of PyTorch they may be others."""
+    weights = artifact / WEIGHTS
+    if not weights.exists():
+        checkpoint = load_checkpoint(BenchmarkModel(RANDOM).checkpoint())
+        write_weights(weights, kept_tensors(served_models(checkpoint, "fp32")["cpu"], "fp32"))
+        manifest = json.loads((artifact / MANIFEST).read_text(encoding="utf-8"))
+        manifest["files"][WEIGHTS] = checksum(weights).model_dump()
+        (artifact / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    return artifact.parent
+
+
+def commit() -> str:
+    """What is measured; an archive has no git, and a file that says it."""
+    return COMMIT.read_text(encoding="utf-8") if COMMIT.exists() else checked_out()
 
 
 def say(**fields: object) -> None:

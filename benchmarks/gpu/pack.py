@@ -9,15 +9,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.gpu.inputs import CLASSIFIER
-from benchmarks.models import SHIPPED
+from benchmarks.gpu.inputs import CLASSIFIER, COMMIT, PACKED, commit
+from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.workspace import ROOT
+from model.weights import WEIGHTS
 
 PYTHON = "3.12"
 GLIBCS = range(17, 40)
 BEYOND_SERVING = (
-    *("ctranslate2", "markdown-it-py", "mdurl", "ml-dtypes", "onnx", "onnx-ir", "onnxscript", "pygments", "rich"),
-    *("safetensors", "setuptools", "shellingham", "typer"),
+    *("ctranslate2", "markdown-it-py", "mdurl", "ml-dtypes", "onnx", "onnx-ir", "onnxscript", "pygments", "pyyaml"),
+    *("rich", "safetensors", "sentencepiece", "setuptools", "shellingham", "typer"),
 )
 SOURCES = (
     "service",
@@ -25,6 +26,7 @@ SOURCES = (
     "export",
     "benchmarks",
     "pyproject.toml",
+    "docs/gpu.md",
     f"artifacts/{SHIPPED}",
     f"artifacts/{CLASSIFIER}",
 )
@@ -48,7 +50,13 @@ def pack(out: Path, architecture: int, part_mb: int) -> None:
         for file in [*files.stdout.split("\0")[:-1], ".bench/gpu/inputs.json"]:
             (project / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / file, project / file)
-        archive = f"tar c -C {folder} . | xz -T0 | split --bytes={part_mb}M --numeric-suffixes - {out}/part."
+        shutil.copytree(
+            BenchmarkModel(RANDOM).artifacts("fp32"),
+            project / PACKED.relative_to(ROOT),
+            ignore=shutil.ignore_patterns(WEIGHTS),
+        )
+        (project / COMMIT.relative_to(ROOT)).write_text(commit(), encoding="utf-8")
+        archive = f"tar c -C {folder} . | xz -T0 | split --bytes={part_mb}MB --numeric-suffixes - {out}/part."
         subprocess.run(["bash", "-o", "pipefail", "-c", archive], check=True)
     n_parts = len(list(out.glob("part.*")))
     text = UNPACK.read_text(encoding="utf-8")
@@ -87,18 +95,22 @@ def prune(library: Path, architecture: int) -> None:
     print(f"{library.name}: blanked", {code_of: f"{size >> 20} MB" for code_of, size in sorted(blanked.items())})
 
 
-def _install(packages: Path) -> None:
-    """What serves on CUDA and what the benchmark needs, in the versions of the locks, but for CUDA's own libraries."""
+def requirements() -> dict[str, str]:
+    """What serves on CUDA and what the benchmark needs, by name as the locks have it, but for CUDA's own libraries."""
     entries = {}
     for lock in ("dev", "cuda"):
         text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
         for entry in re.findall(r"^[\w.-]+==(?:.*\\\n)+.*\n", text, re.MULTILINE):
             name = entry.split("==")[0]
             if (lock == "cuda" and not name.startswith("nvidia-")) or name in BEYOND_SERVING:
-                entries[entry.splitlines()[0]] = entry
+                entries[name] = entry
+    return entries
+
+
+def _install(packages: Path) -> None:
     platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in GLIBCS] + ["--platform=manylinux2014_x86_64"]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as wanted:
-        wanted.write("".join(entries.values()))
+        wanted.write("".join(requirements().values()))
         wanted.flush()
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]
         command += [f"--python-version={PYTHON}", "--implementation=cp", *platforms, "--no-compile"]

@@ -1,11 +1,15 @@
 """The engine without HTTP: target tokens a second beside CTranslate2's, one step, and what a step's kernels take."""
 
 import collections
+import importlib.util
 import json
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from benchmarks.engines.attend import AttendEngine, ComputationProbe
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read, say
 from benchmarks.models import BenchmarkModel
 from benchmarks.workspace import workspace
+from service.artifact import MAX_BEAM_SIZE
 from service.runner.provider import Provider
 
 BATCHES = (1, 8, 64, 256)
@@ -36,33 +41,50 @@ def tokens_per_second(
     """
     inputs = read()
     engine = _engine(engine_name, model, provider)
-    alone: dict[int, list[list[int]]] = {}
-    for beam_size in BEAM_SIZES:
-        for batch in BATCHES:
-            works = inputs.works[model][:n_works][: FEWER_WORKS.get(batch)]
-            answers, seconds = _timed(engine, works, beam_size, batch, repetitions)
-            first = alone.setdefault(beam_size, answers)
-            say(
-                part="speed",
-                engine=engine_name,
-                model=model,
-                beam_size=beam_size,
-                batch=batch,
-                tokens_per_s=round(sum(map(len, answers)) / seconds),
-                as_float32_on_cpu=inputs.agreement(model, beam_size, answers),
-                as_alone=f"{sum(a == b for a, b in zip(first, answers, strict=False))} of {len(first)}",
-            )
+    # Those of as many rows are neighbours, as attend's engine starts anew for others.
+    cells = sorted(product(BEAM_SIZES, BATCHES), key=lambda cell: max(MAX_BEAM_SIZE, cell[0] * cell[1]), reverse=True)
+    for beam_size, batch in cells:
+        works = inputs.works[model][:n_works][: FEWER_WORKS.get(batch)]
+        answers, seconds = _timed(engine, works, beam_size, batch, repetitions)
+        say(
+            part="speed",
+            engine=engine_name,
+            model=model,
+            beam_size=beam_size,
+            batch=batch,
+            tokens_per_s=round(sum(map(len, answers)) / seconds),
+            as_float32_on_cpu=inputs.agreement(model, beam_size, answers),
+        )
     engine.close()
 
 
 def _engine(name: str, model: str, provider: ProviderName) -> TranslationEngine:
     if name == "ctranslate2":
+        if provider == "cuda":
+            _find_cublas_12()
         from benchmarks.engines.ctranslate2 import CTranslate2Engine  # the others must not carry its libraries
 
         compute_type = "float16" if provider == "cuda" else "float32"
         return CTranslate2Engine(BenchmarkModel(model).ctranslate2("fp32"), compute_type, 1, THREADS, device=provider)
     captures = name == "attend" and provider == "cuda"
     return AttendEngine(artifacts(model), THREADS, loops=1, provider=provider, captures=captures)
+
+
+def _find_cublas_12() -> None:
+    """CTranslate2 asks for cuBLAS 12; that of CUDA 13 serves it. A process looks for libraries where it was told to at
+    its start, so this one starts anew."""
+    folder = str(workspace("gpu", "lib"))
+    known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    nvidia = importlib.util.find_spec("nvidia")
+    if folder in known or nvidia is None or nvidia.submodule_search_locations is None:
+        return
+    for place in nvidia.submodule_search_locations:
+        for library in Path(place).glob("*/lib/libcublas*.so.13"):
+            link = Path(folder) / library.name.replace(".13", ".12")
+            link.unlink(missing_ok=True)
+            link.symlink_to(library)
+    os.environ["LD_LIBRARY_PATH"] = ":".join([folder, *filter(None, known)])
+    os.execv(sys.executable, [sys.executable, "-m", "benchmarks.gpu", *sys.argv[1:]])
 
 
 def _timed(

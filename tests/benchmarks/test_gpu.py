@@ -1,15 +1,26 @@
 """What can be seen of benchmarks/gpu without a GPU."""
 
+import json
 import shutil
 import struct
 import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from benchmarks.engines import Work
+from benchmarks.gpu import everything, report, soak
+from benchmarks.gpu.__main__ import app
 from benchmarks.gpu.counts import ENGINES, CountingProvider, counted_copies, translated
-from benchmarks.gpu.pack import FATBIN, MACHINE_CODE, prune
+from benchmarks.gpu.pack import FATBIN, MACHINE_CODE, prune, requirements
+from benchmarks.workspace import ROOT
 from service.artifact import read_artifacts
 from service.runner.steps import TranslationGraphs
 from service.settings import Settings
@@ -60,3 +71,137 @@ def library_of(folder: Path, containers: list[dict[tuple[int, int], bytes]]) -> 
     library = folder / "code.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     return library
+
+
+WITH_PYTORCH = [
+    *("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "numpy", "setuptools", "sympy", "torch"),
+    "typing-extensions",
+]
+IMPORT = """
+import sys
+from importlib.metadata import packages_distributions
+for module, packages in packages_distributions().items():
+    if not {name.lower().replace("_", "-") for name in packages} & {*sys.argv[1:]}:
+        sys.modules[module] = None
+import benchmarks.gpu.__main__, benchmarks.engines.ctranslate2, service.http.server
+"""
+
+
+def test_an_archive_has_every_package_that_is_imported() -> None:
+    packed = {name.lower().replace("_", "-") for name in requirements()}
+    there = subprocess.run([sys.executable, "-c", IMPORT, *packed, *WITH_PYTORCH], cwd=ROOT, stderr=-1, text=True)
+    assert there.returncode == 0, there.stderr
+
+
+SAYING = 'import json; print(json.dumps({"part": "steps", "rows": 8}), flush=True); '
+SPEEDS = {"attend": 4000, "ctranslate2": 1600}
+
+
+def part(name: str, script: str, most_s: float = 60) -> everything.Part:
+    return everything.Part(name, [sys.executable, "-c", script], most_s)
+
+
+def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    chosen = [
+        part("hangs", SAYING + "import time; time.sleep(600)", most_s=1),
+        part("dies", SAYING + "raise ValueError('no such kernel')"),
+        part("ends", SAYING),
+    ]
+    everything.run("cpu", chosen, 100, tmp_path / "measured.jsonl")
+    machine, *lines = everything.read(tmp_path / "measured.jsonl")
+    assert machine["provider"] == "cpu"
+    ended = {line["name"]: line["how"] for line in lines if line["part"] == "ended"}
+    assert ended == {"hangs": "ended after 1 s", "dies": "died with 1: ValueError: no such kernel", "ends": "done"}
+    assert [line["part"] for line in lines] == ["steps", "ended"] * 3
+
+
+def test_a_part_for_which_no_time_is_left_does_not_begin(tmp_path: Path) -> None:
+    everything.run("cpu", [part("late", SAYING)], everything.LEAST_S / 2, tmp_path / "measured.jsonl")
+    assert [line["part"] for line in everything.read(tmp_path / "measured.jsonl")] == ["machine", "ended"]
+
+
+def test_every_part_is_a_command_and_the_proof_comes_first() -> None:
+    chosen = everything.parts(everything.BUDGET_S, works=8)
+    assert [one.name for one in chosen][:2] == ["models", "proof"]
+    assert sum(one.most_s for one in chosen[1:5]) < everything.BUDGET_S, "what is most important fits"
+    commands = get_command(app)
+    assert isinstance(commands, TyperGroup)
+    for one in chosen:
+        _, command, arguments = commands.resolve_command(commands.make_context("gpu", ["all"]), [*one.command[3:]])
+        assert command is not None
+        command.make_context(one.name, arguments)
+
+
+def test_the_report_has_the_ratio_of_the_engines_and_what_went_wrong(tmp_path: Path) -> None:
+    speed = {"part": "speed", "model": "m", "beam_size": 4, "batch": 64}
+    lines = [
+        {"part": "machine", "provider": "cuda", **everything.machine()},
+        {"part": "proof", "graph": "m/encoder.onnx", "nodes": 9, "elsewhere": ["Where"]},
+        {"part": "proof", "engine": "attend", "beam_size": 1, "as_float32_on_cpu": "7 of 8", "as_alone": "8 of 8"},
+        *({**speed, "engine": engine, "tokens_per_s": speed_of} for engine, speed_of in SPEEDS.items()),
+        {"part": "http", "path": "/embed", "status": 500, "ms": 1.0, "answer": "oh"},
+        {"part": "ended", "name": "soak", "seconds": 85.0, "how": "ended after 85 s"},
+    ]
+    (tmp_path / "measured.jsonl").write_text("\n".join(map(json.dumps, lines)) + '\n{"part": "spe', encoding="utf-8")
+    out = tmp_path / "gpu.md"
+    report.write(everything.read(tmp_path / "measured.jsonl"), ROOT / "docs" / "gpu.md", out)
+    page = out.read_text(encoding="utf-8")
+    for told in (
+        "| m/encoder.onnx | 9 | Where |",
+        "| attend | 1 | 7 of 8 | 8 of 8 |",
+        "| m | 4 | 64 | 4,000 | – | 1,600 | **2.50** |",  # noqa: RUF001
+        "`/embed` was answered with 500: `oh`",
+        "| soak | 85.0 | ended after 85 s |",
+    ):
+        assert told in page
+    before = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    assert report.PLACE.sub("", page) == report.PLACE.sub("", before)
+
+
+class Forgetful(BaseHTTPRequestHandler):
+    """Says the same, but for each tenth answer, and refuses each tenth request."""
+
+    protocol_version = "HTTP/1.1"
+    numbers: Iterator[int]
+
+    def do_GET(self) -> None:
+        number = next(self.numbers) % 10
+        said = json.dumps({"text": "other" if number == 3 else "same", "score": 0.5 + number / 1e4}).encode()
+        self.send_response(503 if number == 7 else 200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_soak_counts_what_is_no_answer_or_another_one() -> None:
+    Forgetful.numbers = count()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forgetful) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            address, requests = f"127.0.0.1:{server.server_port}", [soak.Request("/models", None)]
+            first = [soak.answer(address, request) for request in requests]
+            counted = soak.clients(address, requests, first, 0.5, 0)
+        finally:
+            server.shutdown()
+    assert first == [(200, {"text": "same", "score": 0.5})]
+    assert counted.total() > 20
+    for kind in ("different", "failed"):
+        assert abs(counted[kind] - counted.total() / 10) <= 2
+
+
+@pytest.mark.parametrize(
+    ("other", "is_alike"),
+    [
+        ({"text": "a", "scores": [0.51, 1]}, True),
+        ({"text": "a", "scores": [0.6, 1]}, False),
+        ({"text": "b", "scores": [0.5, 1]}, False),
+        ({"text": "a", "scores": [0.5]}, False),
+        ({"text": "a", "scores": [0.5, 2]}, False),
+        ({"text": "a"}, False),
+    ],
+)
+def test_answers_are_alike_but_for_what_float16_does_to_numbers(other: object, is_alike: bool) -> None:
+    assert soak.alike({"text": "a", "scores": [0.5, 1]}, other) is is_alike

@@ -1,0 +1,156 @@
+"""All parts, each a process of its own: one that dies or takes too long is named, and the others go on."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.gpu.inputs import ProviderName, commit
+from benchmarks.models import RANDOM, SHIPPED
+from benchmarks.results import describe_machine
+from benchmarks.workspace import ROOT, workspace
+
+BUDGET_S = 230.0
+SOAK_S = 60.0
+LEAST_S = 5.0
+"""A part does not begin with less time."""
+ENDING_S = 3.0
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A command that says lines of JSON.
+
+    Args:
+        most_s: seconds after which it is ended, of a budget of BUDGET_S.
+    """
+
+    name: str
+    command: Sequence[str]
+    most_s: float
+
+
+def parts(budget_s: float, works: int | None) -> list[Part]:
+    """The most important first: all together may take longer than there is time.
+
+    Args:
+        works: only the first, in each part that translates works.
+    """
+    program = [sys.executable, "-m", "benchmarks.gpu"]
+    some = [] if works is None else ["--works", str(works)]
+    scale = budget_s / BUDGET_S
+    once, briefly = ["--repetitions", "1"], ["--seconds", f"{3 * scale:.1f}"]
+
+    def speed(engine: str, model: str, most_s: float) -> Part:
+        return Part(
+            f"speed {engine} {model}", [*program, "speed", engine, "--model", model, *once, *some], most_s * scale
+        )
+
+    return [
+        Part("models", [*program, "models"], 90 * scale),
+        Part("proof", [*program, "proof", *some], 50 * scale),
+        *(
+            speed(engine, model, most_s)
+            for model in (SHIPPED, RANDOM)
+            for engine, most_s in (("attend", 40), ("ctranslate2", 20))
+        ),
+        Part("http, 1 server", [*program, "http", "--servers", "1", *briefly], 30 * scale),
+        Part("http, default servers", [*program, "http", *briefly], 30 * scale),
+        Part("soak", [*program, "soak", "--seconds", f"{SOAK_S * scale:.1f}"], (SOAK_S + 25) * scale),
+        Part("steps", [*program, "steps"], 20 * scale),
+        speed("uncaptured", SHIPPED, 40),
+        Part("counts", [*program, "counts", *some], 30 * scale),
+    ]
+
+
+def measured() -> Path:
+    """Where everything is kept, a line of JSON for each."""
+    return workspace("gpu") / "measured.jsonl"
+
+
+def run(provider: ProviderName, chosen: list[Part], budget_s: float, path: Path) -> None:
+    """Run parts until the time is over; what they say goes into a file, with how each of them ended."""
+    ends_at = time.monotonic() + budget_s
+    with path.open("w", encoding="utf-8") as file:
+        _write(file, {"part": "machine", "provider": provider, "budget_s": budget_s, **machine()})
+        for part in chosen:
+            left = ends_at - time.monotonic()
+            began = time.monotonic()
+            how = "no time was left" if left < LEAST_S else _run(part, file, min(part.most_s, left))
+            took_s = round(time.monotonic() - began, 1)
+            _write(file, {"part": "ended", "name": part.name, "seconds": took_s, "how": how})
+            print(f"{part.name}: {how}, {took_s} s", flush=True)
+
+
+def read(path: Path) -> list[Line]:
+    """What was said, but for a last line that somebody was ended over."""
+    return list(_lines(path))
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            said = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(said, dict):
+            yield said
+
+
+def _run(part: Part, file: IO[str], most_s: float) -> str:
+    """How it ended."""
+    log = workspace("gpu", "logs") / f"{part.name.replace(' ', '-')}.log"
+    with log.open("w", encoding="utf-8") as errors:
+        process = subprocess.Popen(part.command, cwd=ROOT, stdout=file, stderr=errors, start_new_session=True)
+        try:
+            code = process.wait(most_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _end(process)
+    if code is None:
+        return f"ended after {most_s:.0f} s"
+    said = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    last = next((line for line in reversed(said) if line.strip()), "")
+    return "done" if code == 0 else f"died with {code}: {last[:200].replace('|', '/')}"
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """With all that it began."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        ends_at = time.monotonic() + ENDING_S
+        while process.poll() is None and time.monotonic() < ends_at:
+            time.sleep(0.05)
+    process.wait()
+
+
+def _write(file: IO[str], line: Line) -> None:
+    file.write(json.dumps(line) + "\n")
+    file.flush()
+
+
+def machine() -> Line:
+    """What the numbers hang on."""
+    return {"device": _device(), "date": date.today().isoformat(), "commit": commit(), **describe_machine()}
+
+
+def _device() -> str:
+    if shutil.which("nvidia-smi") is None:
+        return "no GPU"
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    lines = subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()
+    return "; ".join(line.replace(", ", ", driver ") for line in lines)

@@ -1,0 +1,65 @@
+"""Whether a GPU computes what float32 on the CPU computes, in any company, and leaves nothing to the CPU."""
+
+from dataclasses import dataclass
+
+import onnxruntime
+
+from benchmarks.engines.attend import AttendEngine
+from benchmarks.gpu.inputs import BEAM_SIZES, CLASSIFIER, COMPARED, ProviderName, artifacts, read, say
+from benchmarks.gpu.speed import THREADS
+from benchmarks.models import SHIPPED
+from service.artifact import read_artifacts
+from service.runner.device_graphs import COPY
+from service.runner.provider import Provider
+from service.runner.weights import load
+
+COMPANY, ALONE = 64, 32
+"""Sentences in flight, and those that are asked for alone as well."""
+
+
+@dataclass(frozen=True)
+class _Recorded(Provider):
+    """Every session knows where its nodes run."""
+
+    def _options(self) -> onnxruntime.SessionOptions:
+        options = super()._options()
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        return options
+
+
+def measure(provider: ProviderName, n_works: int | None) -> None:
+    """Say where the nodes of each graph run, and how many answers are those of float32, and the same alone."""
+    _placement(provider)
+    inputs = read()
+    works = inputs.works[SHIPPED][:COMPARED][:n_works]
+    for engine_name in ("attend", "uncaptured") if provider == "cuda" else ("attend",):
+        captures = provider == "cuda" and engine_name == "attend"
+        engine = AttendEngine(artifacts(SHIPPED), THREADS, loops=1, provider=provider, captures=captures)
+        for beam_size in BEAM_SIZES:
+            answers = engine.translate(works, beam_size, COMPANY)
+            alone = engine.translate(works[:ALONE], beam_size, 1)
+            say(
+                part="proof",
+                engine=engine_name,
+                model=SHIPPED,
+                beam_size=beam_size,
+                as_float32_on_cpu=inputs.agreement(SHIPPED, beam_size, answers),
+                as_alone=f"{sum(a == b for a, b in zip(alone, answers, strict=False))} of {len(alone)}",
+            )
+        engine.close()
+
+
+def _placement(name: ProviderName) -> None:
+    provider = _Recorded(name, THREADS)
+    sessions = {"copy": provider.session(COPY)}
+    for artifact in read_artifacts(artifacts(SHIPPED, CLASSIFIER)):
+        for graph in sorted(artifact.manifest.graphs):
+            folder, file = graph.split("/")
+            if folder == name:
+                sessions[f"{artifact.manifest.name}/{file}"] = load(artifact, provider, file)
+    for graph, session in sessions.items():
+        parts = session.get_provider_graph_assignment_info()
+        nodes = [(part.ep_name, node.op_type) for part in parts for node in part.get_nodes()]
+        own = session.get_providers()[0]
+        elsewhere = [operator for where, operator in nodes if where != own]
+        say(part="proof", graph=graph, provider=own, nodes=len(nodes), elsewhere=elsewhere)
