@@ -1,9 +1,9 @@
 """How much code a request passes through: `python -m benchmarks.request_path [--list]` in the directory of a `service`.
 
-The service runs with one translator in one worker process, and sys.setprofile writes down every function of `service/`
+The service runs with one translator in one loop, and sys.setprofile writes down every function of `service/`
 that is entered in either process, with the time. A function counts if it was entered between the body's arrival (the
 headers were sent before) and the answer. Each text is sent several times, and what every time had counts: so the
-reports that a worker makes five times a second do not. Lambdas are functions; comprehensions are told apart, because
+reports that a loop makes five times a second do not. Lambdas are functions; comprehensions are told apart, because
 later Pythons have none of their own.
 """
 

@@ -1,7 +1,7 @@
 """`python -m service`."""
 
 if __name__ == "__main__":
-    # Imported only here: worker processes import this module too, and have no use for a server.
+    # Imported only here: other processes may import this module too, and have no use for a server.
     from service.http.server import main
 
     main()

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _THREADS = ThreadPoolExecutor(thread_name_prefix="texts")
-"""Threads for texts alone: nothing that stops an engine or replaces a worker may wait for texts."""
+"""Threads for texts alone: nothing that stops the loops may wait for texts."""
 
 WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i not in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
 """Characters that models may write, because training texts had been read in the wrong encoding."""
