@@ -288,11 +288,12 @@ class Loop:
             submitted, self._submitted = self._submitted, []
         for request in submitted:
             served = request.served
+            if request not in self._requests:
+                continue  # it was answered before it came so far: its model has been taken out
             self._next_deadline = min(self._next_deadline, request.deadline)
             if served.engine is None:
                 with self._wake:
-                    if request in self._requests:
-                        self._absent[request] = None
+                    self._absent[request] = None
                 continue
             try:
                 served.engine.add(request.sequences)
