@@ -131,10 +131,11 @@ class ContinuousEngine(Generic[Output]):
             if admitted:
                 tell(Admitted(admitted))
             for batch in self.scheduler.batches(admitted):
-                self._prefill([sequence for sequence in batch if sequence in self._entering], tell)
+                read_newcomers(self._read, batch, self._entering, tell)
+                self._finish(tell)
             running = self.scheduler.running
             if running:
-                rows, seconds = self._timed(self.computation.step, running)
+                rows, seconds = timed(self._clock, self.computation.step, running)
                 tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
                 self._finish(tell)
         except Exception as error:
@@ -149,30 +150,13 @@ class ContinuousEngine(Generic[Output]):
             tell(Failed(untold, error))
 
     def probe(self) -> Passed:
-        _, seconds = self._timed(self.computation.warm_up)
+        _, seconds = timed(self._clock, self.computation.warm_up)
         return Passed("probe", seconds)
 
-    def _prefill(self, sequences: list[Sequence[Output]], tell: Tell[Output]) -> None:
-        """Start newcomers. A batch that fails is read again one by one, so that one bad sequence fails alone."""
-        if not sequences:
-            return
-        try:
-            _, seconds = self._timed(self.computation.prefill, len(self.scheduler.running), sequences)
-        except Exception as error:
-            logger.exception("reading %d sequences failed", len(sequences))
-            if len(sequences) == 1:
-                self._entering.difference_update(sequences)
-                tell(Failed(sequences, error))
-            else:
-                for sequence in sequences:
-                    if sequence in self._entering:  # else its request has just failed with an earlier sequence
-                        self._prefill([sequence], tell)
-            return
-        self._entering.difference_update(sequences)
+    def _read(self, sequences: list[Sequence[Output]]) -> float:
+        _, seconds = timed(self._clock, self.computation.prefill, len(self.scheduler.running), sequences)
         self.scheduler.start(sequences)
-        lengths = tuple(len(sequence.source_ids) for sequence in sequences)
-        tell(Ran(Passed("encode", seconds, source_tokens=lengths), sequences))
-        self._finish(tell)
+        return seconds
 
     def _finish(self, tell: Tell[Output]) -> None:
         finished = [sequence for sequence in self.scheduler.running if sequence.finished]
@@ -190,8 +174,40 @@ class ContinuousEngine(Generic[Output]):
                 self.computation.move(source_place, target_place, sequence)
             self._leaving.clear()
 
-    def _timed(self, run: Callable[..., Result], *arguments: object) -> tuple[Result, float]:
-        """What a call returns, and how many seconds it took."""
-        began = self._clock()
-        result = run(*arguments)
-        return result, self._clock() - began
+
+def read_newcomers(
+    read: Callable[[list[Sequence[Output]]], float],
+    sequences: list[Sequence[Output]],
+    entering: set[Sequence[Output]],
+    tell: Tell[Output],
+) -> None:
+    """Start newcomers. If that fails they are read again one by one, so that one bad sequence fails alone.
+
+    Args:
+        read: reads them in one pass; the seconds that it takes.
+        entering: those admitted and not read yet; who is not among them any more is left out.
+    """
+    sequences = [sequence for sequence in sequences if sequence in entering]
+    if not sequences:
+        return
+    try:
+        seconds = read(sequences)
+    except Exception as error:
+        logger.exception("reading %d sequences failed", len(sequences))
+        if len(sequences) == 1:
+            entering.difference_update(sequences)
+            tell(Failed(sequences, error))
+        else:
+            for sequence in sequences:
+                read_newcomers(read, [sequence], entering, tell)
+        return
+    entering.difference_update(sequences)
+    lengths = tuple(len(sequence.source_ids) for sequence in sequences)
+    tell(Ran(Passed("encode", seconds, source_tokens=lengths), sequences))
+
+
+def timed(clock: Callable[[], float], run: Callable[..., Result], *arguments: object) -> tuple[Result, float]:
+    """What a call returns, and how many seconds it took."""
+    began = clock()
+    result = run(*arguments)
+    return result, clock() - began

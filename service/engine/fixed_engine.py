@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 from service.contract import Passed
-from service.engine.engine import Admitted, Failed, Finished, Ran, Tell
+from service.engine.engine import Admitted, Failed, Finished, Ran, Tell, read_newcomers, timed
 from service.engine.scheduler import Scheduler, Sequence
 
 logger = logging.getLogger(__name__)
@@ -102,10 +102,10 @@ class FixedEngine(Generic[Output]):
             if admitted:
                 self._entering.update(admitted)
                 tell(Admitted(admitted))
-                self._prefill([sequence for sequence in admitted if sequence in self._entering], tell)
+                read_newcomers(self._read, admitted, self._entering, tell)
             running = [*self.computation.running]
             if running:
-                (rows, finished), seconds = self._timed(self.computation.step)
+                (rows, finished), seconds = timed(self._clock, self.computation.step)
                 tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
                 if finished:
                     tell(Finished(finished))
@@ -119,7 +119,7 @@ class FixedEngine(Generic[Output]):
             tell(Failed(failed, error))
 
     def probe(self) -> Passed:
-        _, seconds = self._timed(self.computation.warm_up)
+        _, seconds = timed(self._clock, self.computation.warm_up)
         return Passed("probe", seconds)
 
     def _admit(self) -> list[Sequence[Output]]:
@@ -138,31 +138,6 @@ class FixedEngine(Generic[Output]):
         self._steps_waited = 0
         return self.scheduler.take(free, most=n_places)
 
-    def _prefill(self, sequences: list[Sequence[Output]], tell: Tell[Output]) -> None:
-        """Start newcomers. If that fails they are read again one by one, so that one bad sequence fails alone."""
-        if not sequences:
-            return
-        try:
-            _, seconds = self._timed(self.computation.prefill, sequences)
-        except Exception as error:
-            logger.exception("reading %d sequences failed", len(sequences))
-            if len(sequences) == 1:
-                self._entering.difference_update(sequences)
-                tell(Failed(sequences, error))
-            else:
-                for sequence in sequences:
-                    if sequence in self._entering:  # else its request has just failed with an earlier sequence
-                        self._prefill([sequence], tell)
-            return
-        self._entering.difference_update(sequences)
-        lengths = tuple(len(sequence.source_ids) for sequence in sequences)
-        tell(Ran(Passed("encode", seconds, source_tokens=lengths), sequences))
-
-    def _timed(self, run: Callable[..., "Result"], *arguments: object) -> "tuple[Result, float]":
-        """What a call returns, and how many seconds it took."""
-        began = self._clock()
-        result = run(*arguments)
-        return result, self._clock() - began
-
-
-Result = TypeVar("Result")
+    def _read(self, sequences: list[Sequence[Output]]) -> float:
+        _, seconds = timed(self._clock, self.computation.prefill, sequences)
+        return seconds
