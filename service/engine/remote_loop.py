@@ -8,7 +8,7 @@ loop itself talks to the processes: a thread between them would cost a request a
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from service.contract import Answer, EngineState, Event
+from service.engine.loop import Count
 from service.engine.scheduler import Sequence
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import Broken, Draining, RequestError, Starting
@@ -26,8 +27,6 @@ SILENCE_S = 5.0
 """A loop that has not reported for this long is not ready."""
 
 RECONNECT_S = 0.05
-
-Count = Callable[[str, Event], None]
 
 
 @dataclass(frozen=True)

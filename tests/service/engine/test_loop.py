@@ -1,19 +1,17 @@
 """The promises of a loop and its engine, with a computation that the test drives."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import pytest
 
 from service.contract import EngineState
-from service.engine.engine import ContinuousEngine
-from service.engine.loop import RETRY_S, Loop
-from service.engine.scheduler import Scheduler, Sequence
+from service.engine.loop import RETRY_S
+from service.engine.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
-from service.metrics import Metrics
-from tests.service.fakes import PATIENCE_S, FakeClock, FakeComputation, Harness, Tally, TickingClock, sequences
+from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
 
 
 @pytest.fixture
@@ -425,73 +423,3 @@ def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) 
     assert not harness.scheduler.running
     assert not harness.loop._requests
     assert not harness.loop._request_of
-
-
-Two = tuple[Loop, FakeComputation, FakeComputation]
-
-
-@pytest.fixture
-def two() -> Iterator[Two]:
-    """A loop of greedy and of beam search, not started, whose passes take 1 and 10 seconds."""
-    clock, computations = FakeClock(), (FakeComputation(), FakeComputation())
-    engines = {}
-    for name, computation in zip(("m/greedy", "m/beam"), computations, strict=True):
-        engines[name] = ContinuousEngine(computation, Scheduler[Tally](4, 100, 100), clock)
-    loop = Loop(engines, Metrics().count, probe_interval_s=3600, clock=clock)
-
-    def pass_time(seconds: float) -> Callable[[str, list[Sequence[Tally]]], bool]:
-        def failing(call: str, batch: list[Sequence[Tally]]) -> bool:
-            clock.now += seconds
-            return False
-
-        return failing
-
-    for computation, seconds in zip(computations, (1, 10), strict=True):
-        computation.failing = pass_time(seconds)
-    yield loop, *computations
-    loop.stop(PATIENCE_S)
-
-
-def test_a_failed_step_of_one_engine_leaves_the_others_alone(
-    two: tuple[Loop, FakeComputation, FakeComputation],
-) -> None:
-    loop, _, beam = two
-    beam.failing = lambda call, batch: call == "step"
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    whole, failed = (loop.submit(name, sequences(50), loop.clock() + 10_000) for name in ("m/greedy", "m/beam"))
-    with pytest.raises(InferenceFailed, match="m/beam"):
-        outcome(failed)
-    assert len(outcome(whole).outputs[0].places) == 50
-
-
-def test_engines_share_time_and_not_steps(two: Two) -> None:
-    loop, greedy, beam = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    greedy.hold()
-    blocking = loop.submit("m/greedy", sequences(1), loop.clock() + 10_000)
-    greedy.await_arrival()
-    fast, slow = (loop.submit(name, sequences(40), loop.clock() + 10_000) for name in ("m/greedy", "m/beam"))
-    slow_steps = []
-    fast.add_done_callback(lambda _: slow_steps.append([call for call, _ in beam.calls].count("step")))
-    greedy.release()
-    for future, steps in ((blocking, 1), (fast, 40), (slow, 40)):
-        assert len(outcome(future).outputs[0].places) == steps
-    assert 2 <= slow_steps[0] <= 6, "ten steps of one take as long as one of the other"
-
-
-def test_a_model_that_is_taken_out_is_never_stepped_again_not_even_for_who_has_just_come(two: Two) -> None:
-    loop, greedy, beam = two
-    loop.start()
-    assert loop.warm.wait(PATIENCE_S)
-    loop.drain()
-    loop._thread.join(PATIENCE_S)
-    loop._draining = loop._closed = False
-    poison = loop.submit("m/greedy", sequences(1), loop.clock() + 10_000)
-    loop.take_out("m", "it is taken out")
-    loop._take_in()
-    loop._step()
-    with pytest.raises(Broken, match="m/greedy is broken: it is taken out"):
-        outcome(poison)
-    assert {call for call, _ in [*greedy.calls, *beam.calls]} == {"warm_up"}
