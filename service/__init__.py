@@ -11,10 +11,13 @@ The rooms, from the top down; imports go down this list only:
     engine                who waits and who runs, the searches, loops and their loader; it knows no text and no HTTP
     runner                sessions, caches and passes: the only room that knows ONNX Runtime
     schemas               what clients send and get
+    configuration         what the environment and the command line say
     settings, metrics, contract, artifact, errors
 """
 
 import os
+
+__version__ = "0.3.0"
 
 # Before onnxruntime and numpy are imported:
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # it would send telemetry

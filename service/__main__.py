@@ -2,6 +2,12 @@
 
 if __name__ == "__main__":
     # Imported only here: other processes may import this module too, and have no use for a server.
+    import sys
+
+    from service.configuration import take_arguments
+
+    take_arguments(sys.argv[1:])
+
     from service.http.server import main
 
     main()

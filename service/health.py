@@ -6,7 +6,8 @@ Containers ask this: no proxy is used, and the port and the address are the conf
 import http.client
 import sys
 
-from service.settings import Settings
+from service.configuration import read_settings
+from service.errors import StartRefused
 
 TIMEOUT_S = 4
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  asked at, not listened on
@@ -14,7 +15,10 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  asked at, not
 
 def main() -> None:
     """Exits with one sentence if the service is not ready."""
-    settings = Settings()
+    try:
+        settings = read_settings()
+    except StartRefused as error:
+        sys.exit(str(error))
     host = ANY_ADDRESS.get(settings.host, settings.host)
     connection = http.client.HTTPConnection(host, settings.port, timeout=TIMEOUT_S)
     try:

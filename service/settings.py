@@ -1,20 +1,26 @@
 """Every setting, read once from the environment: ATTEND_HOST, ATTEND_PORT, and so on."""
 
 import ipaddress
+import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import limits
-from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.artifact import MAX_BEAM_SIZE
+
+PREFIX = "ATTEND_"
+
+ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
+"""Kubernetes sets ATTEND_PORT to such an address where a Service is called attend."""
 
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="ATTEND_", env_ignore_empty=True, frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
 
     host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
@@ -130,6 +136,9 @@ class Settings(BaseSettings):
     api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."
     )
+    api_keys_file: Path | None = Field(
+        default=None, description="File of keys, one a line, which count together with those of ATTEND_API_KEYS."
+    )
     rate_limit: str | None = Field(
         default=None,
         description="Requests per client, such as 60/minute; more get 429. The window slides, and is counted to about "
@@ -148,6 +157,18 @@ class Settings(BaseSettings):
         description="Log a line for each request: method, path, status, time, request id. Health checks and scrapes "
         "have theirs only with ATTEND_LOG_LEVEL=debug.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_the_empty(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """An empty variable means the default. Where keys are wanted and missing, that would serve everybody."""
+        return {name: value for name, value in given.items() if value != "" or name in ("api_keys", "api_keys_file")}
+
+    @field_validator("port", mode="before")
+    @classmethod
+    def _is_no_address(cls, value: object) -> object:
+        is_address = isinstance(value, str) and ADDRESS_OF_A_SERVICE.match(value)
+        return cls.model_fields["port"].default if is_address else value
 
     @field_validator("servers", "model_memory")
     @classmethod
@@ -182,5 +203,12 @@ class Settings(BaseSettings):
             return value
         keys = [key.strip() for key in value.split(",") if key.strip()]
         if not keys:  # such as "${KEY_1},${KEY_2}", neither of them set: no reason to serve everybody
-            raise ValueError("must have a key between its commas")
+            raise ValueError("is set, and has no key")
         return keys
+
+    @field_validator("api_keys_file", mode="before")
+    @classmethod
+    def _is_named(cls, value: object) -> object:
+        if value == "":
+            raise ValueError("is set, and names no file")
+        return value

@@ -1,7 +1,6 @@
 """Who may ask, and how often: API keys and a rate per client, each only where it is configured."""
 
 import asyncio
-import hmac
 import json
 import math
 import time
@@ -17,6 +16,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
 from service.errors import KeyMissing, KeyWrong, RateLimited
+from service.http.keys import Keys
 from service.settings import Settings
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
@@ -35,34 +35,31 @@ class Guards:
     """Dependencies of routes, from which the OpenAPI description knows of keys."""
 
 
-def access(settings: Settings, rates: Path | None) -> Guards:
+def access(settings: Settings, keys: Keys, rates: Path | None) -> Guards:
     """The checks that the settings ask for.
 
     Args:
         rates: where requests are counted for several servers, if so.
     """
     guards = Guards()
-    if settings.api_keys:
-        guards.checks.append(key_check([key.get_secret_value() for key in settings.api_keys]))
+    if keys:
+        guards.checks.append(key_check(keys))
         guards.statuses += (401, 403)
         guards.described.append(Security(bearer))
     if settings.rate_limit is not None:
-        guards.checks.append(rate_check(settings.rate_limit, bool(settings.api_keys), rates))
+        guards.checks.append(rate_check(settings.rate_limit, bool(keys), rates))
         guards.statuses += (429,)
     return guards
 
 
-def key_check(keys: list[str]) -> Check:
+def key_check(keys: Keys) -> Check:
     """A check that raises KeyMissing or KeyWrong."""
 
     async def check(request: Request) -> None:
         credentials = await bearer(request)
         if credentials is None:
             raise KeyMissing("this service wants a key: Authorization: Bearer <key>")
-        given = credentials.credentials.encode("latin-1")  # headers are decoded so
-        # Every key is compared, each in constant time, so that the answer's time tells nothing about the keys.
-        matches = [hmac.compare_digest(given, key.encode()) for key in keys]
-        if not any(matches):
+        if not keys.have(credentials.credentials.encode("latin-1")):  # headers are decoded so
             raise KeyWrong("the key is not one of this service's keys")
 
     return check

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.problems import openapi_of, routing_problem
 from service.http.routes import model_routes, operations_routes
@@ -24,6 +25,9 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
 
     Args:
         rates: where requests are counted for several servers, if so.
+
+    Raises:
+        StartRefused: the file of API keys is not what it should be.
     """
 
     @asynccontextmanager
@@ -34,7 +38,8 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
         yield
         await asyncio.to_thread(models.stop, settings.drain_timeout_s)
 
-    of_models = model_routes(models, settings, rates)
+    keys = Keys(settings)
+    of_models = model_routes(models, settings, keys, rates)
     routers = of_models, operations_routes(models, metrics), playground_routes()
     app = FastAPI(
         title="attend",
@@ -47,7 +52,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
         # The application's own routes: it matches each request twice against those of an included router.
         routes=[route for router in routers for route in router.routes],
     )
-    app.state.models = models
+    app.state.models, app.state.keys = models, keys
     metrics.watch(models.states)
     app.add_middleware(
         Middleware,

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from service.errors import NotAcceptable, NotReady, TooLarge
 from service.http.access import access
 from service.http.json_route import json_route
+from service.http.keys import Keys
 from service.http.problems import documented
 from service.metrics import Metrics
 from service.registry import Models
@@ -25,13 +26,13 @@ from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateReq
 from service.settings import Settings
 
 
-def model_routes(models: Models, settings: Settings, rates: Path | None) -> APIRouter:
+def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | None) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured.
 
     Args:
         rates: where requests are counted for several servers, if so.
     """
-    guards = access(settings, rates)
+    guards = access(settings, keys, rates)
     router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 

@@ -11,13 +11,14 @@ import time
 from types import FrameType
 
 import uvicorn
-from pydantic import ValidationError
 
+from service.configuration import announce, read_settings
 from service.cores import usable_cores
 from service.engine.loader_process import LOG_FORMAT
 from service.engine.wire import receive
 from service.errors import StartRefused
 from service.http.app import create_app
+from service.http.keys import Keys
 from service.http.servers import Given, Supervisor, default_servers, shared_socket
 from service.metrics import Metrics
 from service.registry import Models, begin_loader, models_here, models_of, wanted_artifacts
@@ -36,8 +37,10 @@ LOOK_S = 0.05
 def main() -> None:
     """Serve; exit with one sentence if the service cannot start as configured."""
     try:
-        settings = Settings()
+        settings = read_settings()
         logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+        announce(settings)
+        Keys(settings)  # refused before models are loaded
         artifacts = wanted_artifacts(settings)
         if settings.loops == 0:
             metrics = Metrics()
@@ -51,9 +54,6 @@ def main() -> None:
             return
         metrics = Metrics()
         serve(settings, models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader), metrics)
-    except ValidationError as error:
-        wrong = [f"ATTEND_{str(item['loc'][0]).upper()}: {item['msg']}" for item in error.errors()]
-        sys.exit(f"attend cannot start: {'; '.join(wrong)}")
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
 
@@ -69,7 +69,7 @@ def serve_with_others(supervisor_file: int) -> None:
     if message is None:
         return
     given: Given = message[0]
-    settings, metrics = Settings(), Metrics(shared=True)
+    settings, metrics = read_settings(), Metrics(shared=True)
     logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
 
     def stop_without_supervisor() -> None:

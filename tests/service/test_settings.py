@@ -38,6 +38,8 @@ def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -
         ("RATE_LIMIT", "often"),
         ("RATE_LIMIT", "1/second;2/minute"),
         ("API_KEYS", " , "),
+        ("API_KEYS", ""),
+        ("API_KEYS_FILE", ""),
         ("TRUSTED_PROXIES", "10.0.0.1/8"),
         ("TRUSTED_PROXIES", "*, 10.0.0.1"),
         ("PROBE_INTERVAL_S", "inf"),
@@ -61,4 +63,7 @@ def test_memory_for_models_has_a_unit_and_needs_loops() -> None:
 
 
 def test_keys_are_not_shown() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Settings(api_keys=b"secret")
+    assert "secret" not in str(refused.value)
     assert "secret" not in repr(Settings(api_keys="secret"))

@@ -1,0 +1,55 @@
+"""API keys: those of a setting, and those of a file that may change while the service runs."""
+
+import hmac
+import logging
+from pathlib import Path
+
+from service.errors import StartRefused
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class Keys:
+    """Every key that lets a request in. Neither log nor errors ever show one.
+
+    Raises:
+        StartRefused: the file of keys cannot be read, or has none.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._given = [key.get_secret_value().encode() for key in settings.api_keys]
+        self._file = settings.api_keys_file
+        self._keys = self._given + _read(self._file)
+
+    def __bool__(self) -> bool:
+        """Whether keys are wanted at all."""
+        return bool(self._keys)
+
+    def have(self, key: bytes) -> bool:
+        # Every key is compared, each in constant time, so that the answer's time tells nothing about the keys.
+        return sum(hmac.compare_digest(key, own) for own in self._keys) > 0
+
+    def reread(self) -> None:
+        """Take the keys that the file has now; if it cannot be read or has none, log why and keep the old ones."""
+        try:
+            self._keys = self._given + _read(self._file)
+        except StartRefused as error:
+            logger.error("the API keys stay as they were: %s", error)
+        else:
+            logger.info("there are %d API keys", len(self._keys))
+
+
+def _read(file: Path | None) -> list[bytes]:
+    if file is None:
+        return []
+    try:
+        lines = file.read_text("utf-8-sig").splitlines()
+    except OSError as error:
+        raise StartRefused(f"the file of API keys {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StartRefused(f"the file of API keys {file} is not UTF-8") from None
+    keys = [line.strip().encode() for line in lines if line.strip()]
+    if not keys:
+        raise StartRefused(f"the file of API keys {file} has no key")
+    return keys
