@@ -1,7 +1,8 @@
 """The reader of artifact directories: a corrupted or foreign one is refused with a sentence that says what is wrong."""
 
 import hashlib
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Literal
@@ -9,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from service.errors import ArtifactRefused
+
+logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 8
 
@@ -19,7 +22,10 @@ GRAPHS = {
     "classification": ("classifier.onnx", "attention.onnx"),
 }
 """What a task needs for each provider, in a folder of the provider's name."""
-WEIGHTS, TOKENIZER = "weights.safetensors", "tokenizer.json"
+MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
+
+LOST_AND_FOUND = "lost+found"
+"""Every volume of ext4 has one, which only root may read."""
 
 Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
@@ -172,7 +178,8 @@ class Artifact:
 
 
 def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
-    """The artifacts directly under `root`, every file checked; hidden directories are skipped.
+    """The artifacts directly under `root`, every file checked. What else lies there is passed over, directories with a
+    warning, unless they are hidden.
 
     Args:
         names: those that are wanted, in this order; none for all, by directory.
@@ -180,16 +187,13 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
     Raises:
         ArtifactRefused: there is none, two have one name, or one is not what it should be.
     """
-    if not root.is_dir():
-        raise ArtifactRefused(f"{root}: no such directory of artifacts")
-    directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
-    if not directories:
-        raise ArtifactRefused(f"{root}: holds no artifact directory")
     by_name: dict[str, Artifact] = {}
-    for artifact in (Artifact(directory, _read_manifest(directory / "manifest.json")) for directory in directories):
+    for artifact in _found(root):
         twin = by_name.setdefault(artifact.manifest.name, artifact)
         if twin is not artifact:
             raise ArtifactRefused(f"{artifact.directory} and {twin.directory} are both named {artifact.manifest.name}")
+    if not by_name:
+        raise ArtifactRefused(f"{root}: holds no artifact directory")
     for name in names:
         if name not in by_name:
             raise ArtifactRefused(f"{root}: has no model {name}; there are {', '.join(by_name)}")
@@ -205,16 +209,42 @@ def read_artifact(directory: Path) -> Artifact:
     Raises:
         ArtifactRefused: it is corrupted, incomplete, or of another format.
     """
-    artifact = Artifact(directory, _read_manifest(directory / "manifest.json"))
+    artifact = Artifact(directory, _read_manifest(directory / MANIFEST))
     artifact.verify()
     return artifact
+
+
+class _NoManifest(ArtifactRefused):
+    """A directory is none of an artifact."""
+
+
+def _found(root: Path) -> Iterator[Artifact]:
+    """The artifacts directly under `root`, none of their files checked but for the manifest."""
+    try:
+        is_artifact = (root / MANIFEST).is_file()
+        directories = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ArtifactRefused(f"{root}: no such directory of artifacts") from None
+    except OSError as error:
+        raise ArtifactRefused(f"{root}: cannot be read: {error}") from error
+    if is_artifact:
+        raise ArtifactRefused(f"{root}: is an artifact itself; name the folder it lies in")
+    for directory in directories:
+        try:
+            if directory.name == LOST_AND_FOUND:
+                raise _NoManifest
+            artifact = Artifact(directory, _read_manifest(directory / MANIFEST))
+        except _NoManifest:
+            logger.warning("%s is passed over: it has no %s", directory, MANIFEST)
+        else:
+            yield artifact
 
 
 def _read_manifest(path: Path) -> Manifest:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
-        raise ArtifactRefused(f"{path}: no such file; is this an artifact directory?") from None
+        raise _NoManifest(f"{path}: no such file; is this an artifact directory?") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
     try:

@@ -1,3 +1,4 @@
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_a_file_that_cannot_be_read_is_refused(artifact: Path) -> None:
 
 
 def test_files_that_the_manifest_does_not_name_are_left_alone(artifact: Path) -> None:
-    for name in ("README.md", "config.yaml", "cpu/notes.txt", "cuda/encoder.onnx"):
+    for name in (".DS_Store", "README.md", "config.yaml", "cpu/notes.txt", "cuda/encoder.onnx"):
         (artifact / name).parent.mkdir(exist_ok=True)
         (artifact / name).touch()
     assert not read_artifact(artifact).manifest.has_graphs_for("cuda")
@@ -170,10 +171,70 @@ def test_two_artifacts_of_one_name_are_refused(tmp_path: Path, artifact: Path, t
         read_artifacts(tmp_path)
 
 
+def test_directories_without_a_manifest_are_passed_over_with_a_warning(
+    tmp_path: Path, artifact: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("@eaDir", "__pycache__"):
+        (tmp_path / name).mkdir()
+    assert len(read_artifacts(tmp_path)) == 1
+    assert caplog.messages == [
+        f"{tmp_path / name} is passed over: it has no manifest.json" for name in ("@eaDir", "__pycache__")
+    ]
+
+
+@pytest.fixture
+def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """forbid(path) makes a file, or all that lies in a directory, one that this user may not read; root too."""
+
+    def forbid(path: Path) -> None:
+        for name in ("open", "stat", "iterdir"):
+            real = getattr(Path, name)
+
+            def checked(self: Path, *args: Any, real: Any = real, name: str = name, **kwargs: Any) -> Any:
+                if path in self.parents or (self == path and name != "stat"):
+                    raise PermissionError(errno.EACCES, "Permission denied", str(self))
+                return real(self, *args, **kwargs)
+
+            monkeypatch.setattr(Path, name, checked)
+
+    return forbid
+
+
+@pytest.mark.parametrize("file", ["weights.safetensors", "manifest.json"])
+def test_a_file_that_this_user_may_not_read_is_refused(
+    artifact: Path, forbid: Callable[[Path], None], file: str
+) -> None:
+    forbid(artifact / file)
+    path = artifact / file
+    assert refusal(artifact) == f"{file}: cannot be read: [Errno 13] Permission denied: '{path}'"
+
+
+@pytest.mark.parametrize("place", [".", "tiny-en-fr"])
+def test_a_directory_that_this_user_may_not_read_is_refused(
+    tmp_path: Path, artifact: Path, forbid: Callable[[Path], None], place: str
+) -> None:
+    forbid(tmp_path / place)
+    with pytest.raises(ArtifactRefused, match=f"^{tmp_path / place}.*: cannot be read: .*Permission denied"):
+        read_artifacts(tmp_path)
+
+
+def test_nobody_needs_to_read_what_ext4_has_lost_and_found(
+    tmp_path: Path, artifact: Path, forbid: Callable[[Path], None]
+) -> None:
+    (tmp_path / "lost+found").mkdir()
+    forbid(tmp_path / "lost+found")
+    assert len(read_artifacts(tmp_path)) == 1
+
+
+def test_an_artifact_instead_of_the_folder_it_lies_in_is_refused(artifact: Path) -> None:
+    with pytest.raises(ArtifactRefused, match=f"^{artifact}: is an artifact itself; name the folder it lies in$"):
+        read_artifacts(artifact)
+
+
 @pytest.mark.parametrize(("make", "sentence"), [(False, "no such directory"), (True, "holds no artifact directory")])
 def test_a_root_without_artifacts_is_refused(tmp_path: Path, make: bool, sentence: str) -> None:
     root = tmp_path / "artifacts"
     if make:
-        root.mkdir()
+        (root / "lost+found").mkdir(parents=True)
     with pytest.raises(ArtifactRefused, match=sentence):
         read_artifacts(root)
