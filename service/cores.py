@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -22,10 +23,46 @@ def _core_of(cpu: int) -> tuple[str, str]:
     return package, core
 
 
-def _cpu_quota() -> float:
-    """CPUs that the cgroup (version 2) may use at once; infinite where there is no limit."""
+def _cpu_quota(root: Path = Path("/")) -> float:
+    """CPUs that this process may use at once: the least quota of its cgroups and of those above; infinite without."""
+    return min((_quota(group) for group in _cgroups(root)), default=float("inf"))
+
+
+def _quota(group: Path) -> float:
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        if (group / "cpu.max").exists():  # version 2
+            quota, period = (group / "cpu.max").read_text().split()
+        else:
+            quota, period = ((group / f"cpu.cfs_{name}_us").read_text().strip() for name in ("quota", "period"))
     except OSError:
         return float("inf")
-    return float("inf") if quota == "max" else int(quota) / int(period)
+    return float("inf") if quota in ("max", "-1") else int(quota) / int(period)
+
+
+def _cgroups(root: Path) -> Iterator[Path]:
+    """Folders of this process's cgroups for CPUs, and of all above that are visible here.
+
+    A container may be told the path that its cgroup has outside: then nothing lies there, and the mount itself is the
+    container's own cgroup.
+    """
+    try:
+        groups = (root / "proc/self/cgroup").read_text().splitlines()
+        mounts = (root / "proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return
+    path_of = {
+        controller: path
+        for _, controllers, path in (group.split(":", 2) for group in groups)
+        for controller in controllers.split(",")  # "" is version 2
+    }
+    for mount in mounts:
+        place, _, kind = mount.partition(" - ")
+        [filesystem, _, options, *_] = kind.split()
+        controller = {"cgroup": "cpu", "cgroup2": ""}.get(filesystem)
+        if controller is None or controller not in ("", *options.split(",")):
+            continue
+        [_, _, _, top, point, *_] = place.split()
+        path = Path(path_of.get(controller, top))
+        below = path.relative_to(top).parts if path.is_relative_to(top) else ()
+        for depth in range(len(below) + 1):
+            yield (root / point.lstrip("/")).joinpath(*below[:depth])
