@@ -5,7 +5,6 @@ step. Told is how long a sentence takes with the small model, alone and beside i
 """
 
 import asyncio
-import logging
 import statistics
 import time
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
 from service.engine.scheduler import Scheduler, Sequence
 from service.loading import ArtifactSource
+from service.log import Log
 from service.metrics import Metrics
 from service.settings import Settings
 from service.text.tokenization import Tokenizer
@@ -82,7 +82,7 @@ def measure() -> dict[str, float]:
     (artifact,) = read_artifacts(BenchmarkModel(SHIPPED).artifacts("int8"))
     settings = Settings(provider="cpu")
     arguments = {artifact.manifest.name: artifact}, settings
-    loader = RemoteLoader("benchmarks.fairness:WithSlowModel", arguments, settings.probe_interval_s, logging.WARNING)
+    loader = RemoteLoader("benchmarks.fairness:WithSlowModel", arguments, settings.probe_interval_s, Log("warning"))
     loader.wait_until_loaded()
     tokenizer = Tokenizer(artifact.path("tokenizer.json"))
     sources = tokenizer.encode([sentence.text for sentence in load_sentences(None, None)])

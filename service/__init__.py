@@ -12,7 +12,7 @@ The rooms, from the top down; imports go down this list only:
     runner                sessions, caches and passes: the only room that knows ONNX Runtime
     schemas               what clients send and get
     configuration         what the environment and the command line say
-    settings, metrics, contract, artifact, errors
+    settings, metrics, contract, artifact, errors, log
 """
 
 import os

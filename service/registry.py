@@ -1,6 +1,5 @@
 """The models that serve, and which of them a request means."""
 
-import logging
 import os
 import pkgutil
 import time
@@ -179,8 +178,7 @@ def begin_loader(artifacts: Mapping[str, Artifact], settings: Settings) -> Remot
     """
     if settings.device is not None:
         _show_one_device(settings.device)
-    level = logging.getLevelName(settings.log_level.upper())
-    return RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, level, settings.run_directory)
+    return RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, settings.log, settings.run_directory)
 
 
 def load_models(settings: Settings, metrics: Metrics) -> Models:

@@ -10,6 +10,7 @@ from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from service.artifact import MAX_BEAM_SIZE
+from service.log import Form, Log
 
 PREFIX = "ATTEND_"
 
@@ -152,11 +153,19 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severity that is logged."
     )
+    log_format: Form = Field(
+        default="text", description="text: lines for people. json: a JSON object on each line, for what collects logs."
+    )
     access_log: bool = Field(
         default=False,
         description="Log a line for each request: method, path, status, time, request id. Health checks and scrapes "
-        "have theirs only with ATTEND_LOG_LEVEL=debug.",
+        "that succeed have theirs only with ATTEND_LOG_LEVEL=debug.",
     )
+
+    @property
+    def log(self) -> Log:
+        """How every process logs."""
+        return Log(self.log_level, self.log_format)
 
     @model_validator(mode="before")
     @classmethod

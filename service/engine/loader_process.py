@@ -29,6 +29,7 @@ from service.engine.loop_process import Board, serve
 from service.engine.on_demand import Engines, OnDemand
 from service.engine.wire import Unpacker, packed, receive
 from service.errors import StartRefused
+from service.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -111,11 +112,8 @@ class Plan:
     arguments: tuple[Any, ...]
     directory: Path
     probe_interval_s: float
-    log_level: int
+    log: Log
     slow: list[str] | None = None
-
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 @dataclass
@@ -382,7 +380,7 @@ def main(server_file: int) -> None:
     if message is None:
         return
     plan: Plan = message[0]
-    logging.basicConfig(level=plan.log_level, format=LOG_FORMAT)
+    plan.log.configure()
     loader = _Loader(plan, server)
     try:
         loader.run()

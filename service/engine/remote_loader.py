@@ -17,6 +17,7 @@ from service.contract import About
 from service.engine.loader_process import LOADING_S, Plan
 from service.engine.wire import packed, receive
 from service.errors import StartRefused
+from service.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -45,11 +46,11 @@ class RemoteLoader:
         source: str,
         arguments: tuple[Any, ...],
         probe_interval_s: float,
-        log_level: int,
+        log: Log,
         folder: Path | None = None,
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))  # nobody else may enter it
-        self._plan = Plan(source, arguments, self.directory, probe_interval_s, log_level)
+        self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
         self._ending = threading.Event()
         self.paths: list[Path] = []
         self.abouts: dict[str, About] = {}

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from service import __version__
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.problems import openapi_of, routing_problem
@@ -43,7 +44,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
     routers = of_models, operations_routes(models, metrics), playground_routes()
     app = FastAPI(
         title="attend",
-        version="1",
+        version=__version__,
         description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",
         lifespan=lifespan,
         redirect_slashes=False,

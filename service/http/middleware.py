@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge
 from service.http.problems import refusal
+from service.log import harmless
 from service.metrics import Metrics
 from service.schemas.timing import Timing
 
@@ -26,6 +27,13 @@ TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[
 OPERATIONS = frozenset({"/health/live", "/health/ready", "/metrics"})
 """What machines ask all day long: their lines would bury the others."""
 
+UNMATCHED = "unmatched"
+"""What metrics call a path that no route takes. Only the log has the path."""
+
+UNMATCHED_PAUSE_S = 1.0
+"""Without access log, a path that no route takes is still logged, so that a wrong prefix of a proxy can be found. One
+line in so many seconds is enough for that: strangers may try paths all day long."""
+
 
 class Middleware:
     """Gives every request its id and timing, answers its error, counts it once, and logs it where that is asked for.
@@ -33,7 +41,7 @@ class Middleware:
     Args:
         at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
         max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
-        access_log: whether to log a line for each request.
+        access_log: whether to log a line for each request, and not only for some of those that no route takes.
     """
 
     def __init__(
@@ -51,6 +59,7 @@ class Middleware:
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
         self._access_log = access_log
+        self._lost_told_at = float("-inf")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -74,14 +83,26 @@ class Middleware:
             await exchange.fail(error)
         finally:
             exchange.end()
-            route = scope["path"] if handle else getattr(scope.get("route"), "path", "unmatched")
+            route = scope["path"] if handle else getattr(scope.get("route"), "path", UNMATCHED)
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
             self._metrics.answered(route, status, seconds)
-            if self._access_log:
-                level = logging.DEBUG if route in OPERATIONS else logging.INFO
-                request_id = exchange.request_id
-                logger.log(level, "%s %s %d %.1f ms %s", method, route, status, seconds * 1000, request_id)
+            is_lost = route == UNMATCHED and status >= 400
+            if self._access_log or (is_lost and self._may_tell_of_the_lost(began)):
+                level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
+                path = harmless(scope["path"]) if route == UNMATCHED else route
+                _log_access(level, exchange.request_id, method, path, status, seconds)
+
+    def _may_tell_of_the_lost(self, now: float) -> bool:
+        if now < self._lost_told_at + UNMATCHED_PAUSE_S:
+            return False
+        self._lost_told_at = now
+        return True
+
+
+def _log_access(level: int, request_id: str, method: str, path: str, status: int, seconds: float) -> None:
+    fields = {"request_id": request_id, "method": method, "path": path, "status": status, "seconds": round(seconds, 6)}
+    logger.log(level, "%s %s %d %.1f ms %s", method, path, status, seconds * 1000, request_id, extra=fields)
 
 
 class _Exchange:
@@ -157,7 +178,8 @@ class _Exchange:
         elif isinstance(error, RequestError) and self.status is None:
             refused = error
         else:
-            logger.error("request %s failed", self.request_id, exc_info=error)
+            fields = {"request_id": self.request_id}
+            logger.error("request %s failed", self.request_id, exc_info=error, extra=fields)
             refused = InferenceFailed(f"an unexpected error; the log has it under request id {self.request_id}")
         if self.status is not None:
             raise error

@@ -8,13 +8,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import FrameType
 
 import uvicorn
 
+from service import __version__
 from service.configuration import announce, read_settings
 from service.cores import usable_cores
-from service.engine.loader_process import LOG_FORMAT
 from service.engine.wire import receive
 from service.errors import StartRefused
 from service.http.app import create_app
@@ -38,16 +39,19 @@ def main() -> None:
     """Serve; exit with one sentence if the service cannot start as configured."""
     try:
         settings = read_settings()
-        logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+        settings.log.configure()
         announce(settings)
         Keys(settings)  # refused before models are loaded
         artifacts = wanted_artifacts(settings)
         if settings.loops == 0:
             metrics = Metrics()
-            serve(settings, models_here(artifacts, settings, metrics), metrics)
+            models = models_here(artifacts, settings, metrics)
+            _say_what_serves(artifacts, {model.provider for model in models}, 0)
+            serve(settings, models, metrics)
             return
         loader = begin_loader(artifacts, settings)
         loader.wait_until_loaded()
+        _say_what_serves(artifacts, {about.provider for about in loader.abouts.values()}, len(loader.paths))
         n_servers = settings.servers or default_servers(usable_cores(), len(loader.paths))
         if n_servers > 1:
             Supervisor(settings, artifacts, loader, n_servers).run()
@@ -56,6 +60,11 @@ def main() -> None:
         serve(settings, models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader), metrics)
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
+
+
+def _say_what_serves(models: Iterable[str], providers: set[str], n_loops: int) -> None:
+    names, provider = ", ".join(models), ", ".join(sorted(providers))
+    logger.info("attend %s: %s on %s, %d loops", __version__, names, provider, n_loops)
 
 
 def serve_with_others(supervisor_file: int) -> None:
@@ -70,7 +79,7 @@ def serve_with_others(supervisor_file: int) -> None:
         return
     given: Given = message[0]
     settings, metrics = read_settings(), Metrics(shared=True)
-    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+    settings.log.configure()
 
     def stop_without_supervisor() -> None:
         supervisor.recv(1)

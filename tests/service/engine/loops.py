@@ -1,7 +1,6 @@
 """Loops in processes of their own, whole and fragile ones."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
 from service.engine.scheduler import Sequence
 from service.loading import ArtifactSource
+from service.log import Log
 from service.metrics import Metrics
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S
@@ -161,7 +161,7 @@ def make_service(
     )
     artifacts = {name: artifact_named(artifact, name) for name in models}
     arguments = (artifacts, settings, None, dies_of, patches, journal, gates or {})
-    loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, logging.WARNING)
+    loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, Log("warning"))
     loader.wait_until_loaded()
     return Service(loader)
 

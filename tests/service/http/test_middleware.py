@@ -12,8 +12,8 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import ClientGone
-from service.http.middleware import Middleware
+from service.errors import ClientGone, NotReady, UnknownModel
+from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
 from service.metrics import Metrics
 from tests.service.fakes import PATIENCE_S
 
@@ -265,4 +265,38 @@ async def test_a_request_is_logged_only_where_that_is_asked_for_and_probes_never
     caplog.set_level(logging.DEBUG, "service")
     await call(behind(routed, access_log=access_log), headers=[(b"x-request-id", b"abc-1")])
     assert [record.levelno for record in caplog.records] == ([] if logged is None else [logged])
-    assert all(route in record.message and "abc-1" in record.message for record in caplog.records)
+    for record in caplog.records:
+        assert route in record.message
+        assert "abc-1" in record.message
+        fields = {"request_id": "abc-1", "method": "POST", "path": route, "status": 200}
+        assert fields.items() <= vars(record).items()
+        assert vars(record)["seconds"] > 0
+
+
+async def test_a_probe_that_fails_is_logged_like_any_request(caplog: pytest.LogCaptureFixture) -> None:
+    async def not_ready(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = SimpleNamespace(path="/health/ready")
+        raise NotReady("a reason")
+
+    caplog.set_level(logging.INFO, "service")
+    await call(behind(not_ready, access_log=True))
+    assert "/health/ready 503" in caplog.text
+
+
+@pytest.mark.parametrize(("access_log", "n_lines"), [(True, 4), (False, 2)])
+async def test_a_path_that_no_route_takes_is_logged_without_its_query_and_often_enough_to_be_found(
+    access_log: bool, n_lines: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(scope: Scope, receive: Receive, send: Send) -> None:
+        raise UnknownModel("nothing")
+
+    now = 0.0
+    monkeypatch.setattr("service.http.middleware.perf_counter", lambda: now)
+    caplog.set_level(logging.INFO, "service")
+    app = behind(nothing, access_log=access_log)
+    for seconds in (0.0, 0.1, UNMATCHED_PAUSE_S, 0.1):
+        now += seconds
+        await call(app, path="/api/a\nb", query_string=b"text=private")
+    assert len(caplog.records) == n_lines
+    assert all("POST /api/a\\nb 404" in record.message for record in caplog.records)
+    assert "private" not in caplog.text
