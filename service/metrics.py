@@ -9,6 +9,7 @@ from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     disable_created_metrics,
     generate_latest,
@@ -71,6 +72,14 @@ class Metrics:
         self.rejected = Counter(
             "attend_rejected", "Requests refused before they were queued.", ["task", "reason"], registry=registry
         )
+        self.connections = Gauge(
+            "attend_connections", "Connections that are open.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.connections_closed = Counter(
+            "attend_connections_closed", "Connections closed by the service.", ["reason"], registry=registry
+        )
+        for reason in ("head_timeout", "send_timeout", "limit"):
+            self.connections_closed.labels(reason)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """A request was answered after so many seconds."""

@@ -99,6 +99,21 @@ class Settings(BaseSettings):
     body_timeout_s: Seconds = Field(
         default=30.0, gt=0, description="Seconds in which a body must have come; a slower one gets 408."
     )
+    head_timeout_s: Seconds = Field(
+        default=30.0,
+        gt=0,
+        description="Seconds for the first byte of a connection, and for the head of each request; then the connection "
+        "is closed, with 408 where part of a head has come.",
+    )
+    send_timeout_s: Seconds = Field(
+        default=30.0, gt=0, description="Seconds after which a client that takes nothing of its answer is left."
+    )
+    max_connections: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most connections of one server. For one more, that which has been idle longest is closed; where "
+        "none is idle, the new one gets 503. By default 10000, or what the limit of descriptors leaves after 64.",
+    )
     max_text_characters: int = Field(default=50_000, ge=1, description="Longest text; a longer one gets 413.")
     max_texts: int = Field(default=256, ge=1, description="Most texts in one request; more get 422.")
     max_sequences: int = Field(

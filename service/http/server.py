@@ -19,6 +19,7 @@ from service.cores import usable_cores
 from service.engine.wire import receive
 from service.errors import StartRefused
 from service.http.app import create_app
+from service.http.connections import Connections, most_connections
 from service.http.keys import Keys
 from service.http.servers import Given, Supervisor, default_servers, shared_socket
 from service.metrics import Metrics
@@ -96,10 +97,14 @@ def serve(settings: Settings, models: Models, metrics: Metrics, given: Given | N
     Args:
         given: by a supervisor, to one of several servers.
     """
+    limit = most_connections(settings.max_connections)
+    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, metrics)
     config = uvicorn.Config(
         create_app(settings, models, metrics, None if given is None else given.rates),
         host=settings.host,
         port=settings.port,
+        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,

@@ -22,6 +22,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from prometheus_client.multiprocess import mark_process_dead
+
 from service.artifact import Artifact
 from service.contract import About
 from service.engine.remote_loader import RemoteLoader
@@ -110,6 +112,8 @@ class Supervisor:
                 if server.process.poll() is not None and time.monotonic() >= server.begun_at + SHORT_LIFE_S:
                     logger.critical("a server has died (%d)", server.process.returncode)
                     server.lifeline.close()
+                    # Its connections have gone.
+                    mark_process_dead(server.process.pid, str(self._metrics))  # type: ignore[no-untyped-call]
                     self._servers[place] = self._begin()
         for server in self._servers:
             server.process.terminate()

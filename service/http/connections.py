@@ -1,0 +1,228 @@
+"""Connections: how long each may be silent, and how many there may be.
+
+A sweep looks at all of them about once a second, so that no request starts a timer.
+"""
+
+import asyncio
+import logging
+import math
+import sys
+from collections import deque
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.metrics import Metrics
+
+if sys.platform != "win32":
+    import fcntl
+    import resource
+    import termios
+
+logger = logging.getLogger(__name__)
+
+SWEEP_S = 1.0
+RESERVED = 64
+"""Descriptors for what is no connection: files, the log, sockets of the loops."""
+
+MOST = 10_000
+"""Connections where descriptors are no limit: a sweep over so many takes milliseconds."""
+
+LOG_S = 60.0
+"""At most one line in so many seconds tells that the limit of connections is reached."""
+
+
+class Connections:
+    """Keeps the connections of one server within limits.
+
+    Args:
+        limit: most connections. One more closes the one that has been idle longest; where none is idle it gets 503.
+        head_timeout_s: in which the head of a request must have come, from its first byte or from the connection on.
+        send_timeout_s: after which a client is left that has taken nothing of its answer.
+    """
+
+    def __init__(self, limit: int, head_timeout_s: float, send_timeout_s: float, metrics: Metrics) -> None:
+        self._limit = limit
+        self.head_timeout_s = head_timeout_s
+        self.send_timeout_s = send_timeout_s
+        self._metrics = metrics
+        self._sweep_s = min(SWEEP_S, head_timeout_s / 4, send_timeout_s / 4)
+        self._open: set[Connection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        self._longest_idle: deque[tuple[float, Connection]] = deque()
+        self._may_log_at = -math.inf
+
+    def protocol(self, **of_uvicorn: Any) -> "Connection":
+        """For a new connection, as uvicorn's `http` wants it."""
+        return Connection(self, **of_uvicorn)
+
+    def admit(self, connection: "Connection") -> bool:
+        """Whether there is room, after one that is idle was closed if need be."""
+        if len(self._open) >= self._limit and not self._make_room(connection.loop.time()):
+            self.closed("limit")
+            return False
+        self._open.add(connection)
+        self._metrics.connections.set(len(self._open))
+        if self._sweep is None:
+            self._sweep = connection.loop.call_later(self._sweep_s, self._look_at_all, connection.loop)
+        return True
+
+    def forget(self, connection: "Connection") -> None:
+        """It is gone."""
+        self._open.discard(connection)
+        self._metrics.connections.set(len(self._open))
+
+    def closed(self, reason: str) -> None:
+        """Count a connection that was closed for this reason."""
+        self._metrics.connections_closed.labels(reason).inc()
+
+    def _look_at_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sweep = loop.call_later(self._sweep_s, self._look_at_all, loop) if self._open else None
+        for connection in list(self._open):
+            connection.look(loop.time())
+
+    def _make_room(self, now: float) -> bool:
+        idle = self._next_idle() or self._next_idle()  # the first may find that those it knew are idle no longer
+        if now >= self._may_log_at:
+            self._may_log_at = now + LOG_S
+            what = "idle ones are closed for newcomers" if idle else "and none is idle: newcomers get 503"
+            logger.warning("all %d connections are open, %s", self._limit, what)
+        if idle is None:
+            return False
+        self.closed("limit")
+        idle.close_for_another()
+        return True
+
+    def _next_idle(self) -> "Connection | None":
+        """The one that has been idle longest. They are sorted once, and taken one by one as newcomers come."""
+        if not self._longest_idle:
+            known = ((connection.idle_since(), connection) for connection in self._open)
+            idle = [(since, connection) for since, connection in known if since is not None]
+            self._longest_idle.extend(sorted(idle, key=lambda item: item[0]))
+        while self._longest_idle:
+            since, connection = self._longest_idle.popleft()
+            if connection in self._open and connection.idle_since() == since:
+                return connection
+        return None
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, which knows what it waits for."""
+
+    def __init__(self, connections: Connections, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        self._all = connections
+        self._head_since: float | None = None
+        """When the connection was first seen waiting for the head it waits for; None while it waits for none."""
+        self._head: object = None
+        self._taken_at = 0.0
+        self._untaken = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._head_since = self.loop.time()
+        if self._all.admit(self):
+            super().connection_made(transport)
+        else:
+            self.transport = transport
+            self._refuse_one_too_many()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.forget(self)
+        super().connection_lost(exc)
+
+    def idle_since(self) -> float | None:
+        """None while a request is answered, or an answer is not all sent."""
+        if self._is_answering() or self.transport.is_closing() or self.transport.get_write_buffer_size():
+            return None
+        if self.timeout_keep_alive_task is not None:
+            return self.timeout_keep_alive_task.when() - self.timeout_keep_alive
+        return self._head_since if self._head is self.scope else None
+
+    def look(self, now: float) -> None:
+        """Close the connection if it has waited too long."""
+        if self.transport.get_write_buffer_size():
+            self._look_at_answer(now)
+        elif not self.transport.is_closing():
+            self._untaken = 0
+            self._look_at_head(now)
+
+    def close_for_another(self) -> None:
+        """Without a word after an answer, as clients expect it."""
+        if self.cycle is None:
+            self._refuse_one_too_many()
+        else:
+            self.transport.close()
+
+    def _look_at_answer(self, now: float) -> None:
+        untaken = self.transport.get_write_buffer_size() + _held_by_system(self.transport)
+        if self._untaken == 0 or untaken < self._untaken:
+            self._taken_at = now
+        elif now - self._taken_at >= self._all.send_timeout_s:
+            self._all.closed("send_timeout")
+            self.transport.abort()
+        self._untaken = untaken
+
+    def _look_at_head(self, now: float) -> None:
+        idles = self.timeout_keep_alive_task is not None and not self._has_begun_a_head()
+        if idles or self._is_answering():
+            self._head_since = None
+        elif self._head_since is None or self._head is not self.scope:
+            self._head_since, self._head = now, self.scope
+        elif now - self._head_since >= self._all.head_timeout_s:
+            self._all.closed("head_timeout")
+            if self._has_begun_a_head():
+                self._refuse(b"408 Request Timeout", b"the head of the request did not come in time")
+            else:
+                self.transport.close()
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _has_begun_a_head(self) -> bool:
+        """A head that begins has a new scope, which its cycle gets when it has ended."""
+        return self.scope is not None and (self.cycle is None or self.cycle.scope is not self.scope)
+
+    def _refuse_one_too_many(self) -> None:
+        self._refuse(b"503 Service Unavailable", b"too many connections", b"retry-after: 1\r\n")
+
+    def _refuse(self, status: bytes, reason: bytes, headers: bytes = b"") -> None:
+        self.transport.write(
+            b"HTTP/1.1 %b\r\n%bconnection: close\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n%b"
+            % (status, headers, len(reason), reason)
+        )
+        self.transport.close()
+
+
+def most_connections(wanted: int | None) -> int:
+    """As many as are wanted, or as descriptors are left for; their soft limit is raised to the hard one."""
+    descriptors = _descriptors()
+    left = MOST if descriptors is None else max(descriptors - RESERVED, descriptors // 2)
+    if wanted is None:
+        return min(left, MOST)
+    if wanted > left:
+        logger.warning("the limit of %d descriptors leaves %d connections, not %d", descriptors, left, wanted)
+    return min(left, wanted)
+
+
+def _descriptors() -> int | None:
+    """None where there is no limit."""
+    if sys.platform == "win32":
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        soft = hard
+    except (OSError, ValueError):
+        pass  # macOS refuses some limits that it names
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def _held_by_system(transport: asyncio.Transport) -> int:
+    """Bytes in the system's buffer that the client has not taken; 0 where the system does not tell."""
+    if sys.platform != "linux":
+        return 0
+    counted = bytearray(4)
+    descriptor = transport.get_extra_info("socket").fileno()
+    if descriptor >= 0:  # not closed just now
+        fcntl.ioctl(descriptor, termios.TIOCOUTQ, counted)
+    return int.from_bytes(counted, sys.byteorder)
