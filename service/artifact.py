@@ -3,7 +3,8 @@
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Literal
 
@@ -161,25 +162,52 @@ class Manifest(_Section):
         )
 
 
+Stamp = tuple[int, int, int]
+"""What tells cheaply that a file is another one, or was written: inode, size, and time of the last change in ns."""
+
+
 @dataclass(frozen=True)
 class Artifact:
     """One model on disk."""
 
     directory: Path
     manifest: Manifest
+    manifest_sum: FileSum | None = None
+    stamps: dict[str, Stamp | None] = field(default_factory=dict)
+    """Of every file, taken before it was read."""
 
     def path(self, file: str) -> Path:
         return self.directory / file
 
+    def read(self, file: str) -> bytes:
+        """A file that the manifest names, whenever it is called: what is computed with is what the manifest says.
+
+        Raises:
+            ArtifactRefused: it is missing, or another one.
+        """
+        path = self.path(file)
+        with _reading(path):
+            content = path.read_bytes()
+        _check(path, _sum_of(content), self.manifest.files[file])
+        return content
+
     def verify(self) -> None:
         """Raises ArtifactRefused: a file is not what the manifest says."""
         for name, expected in self.manifest.files.items():
-            _verify(self.directory / name, expected)
+            _check(self.path(name), sum_of(self.path(name)), expected)
+
+    def is_as_read(self, file: str) -> bool:
+        """Whether a file's content is still what it was, the manifest's too."""
+        expected = self.manifest_sum if file == MANIFEST else self.manifest.files[file]
+        try:
+            return sum_of(self.path(file)) == expected
+        except ArtifactRefused:
+            return False
 
 
 def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
-    """The artifacts directly under `root`, every file checked. What else lies there is passed over, directories with a
-    warning, unless they are hidden.
+    """The artifacts directly under `root`, whose files are checked when they are read. What else lies there is passed
+    over, directories with a warning, unless they are hidden.
 
     Args:
         names: those that are wanted, in this order; none for all, by directory.
@@ -197,10 +225,7 @@ def read_artifacts(root: Path, names: Sequence[str] = ()) -> list[Artifact]:
     for name in names:
         if name not in by_name:
             raise ArtifactRefused(f"{root}: has no model {name}; there are {', '.join(by_name)}")
-    artifacts = [by_name[name] for name in names or by_name]
-    for artifact in artifacts:
-        artifact.verify()
-    return artifacts
+    return [by_name[name] for name in names or by_name]
 
 
 def read_artifact(directory: Path) -> Artifact:
@@ -209,7 +234,7 @@ def read_artifact(directory: Path) -> Artifact:
     Raises:
         ArtifactRefused: it is corrupted, incomplete, or of another format.
     """
-    artifact = Artifact(directory, _read_manifest(directory / MANIFEST))
+    artifact = _opened(directory)
     artifact.verify()
     return artifact
 
@@ -233,24 +258,45 @@ def _found(root: Path) -> Iterator[Artifact]:
         try:
             if directory.name == LOST_AND_FOUND:
                 raise _NoManifest
-            artifact = Artifact(directory, _read_manifest(directory / MANIFEST))
+            artifact = _opened(directory)
         except _NoManifest:
             logger.warning("%s is passed over: it has no %s", directory, MANIFEST)
         else:
             yield artifact
 
 
-def _read_manifest(path: Path) -> Manifest:
+def stamp_of(path: Path) -> Stamp | None:
+    """None where there is no such file."""
     try:
-        text = path.read_text("utf-8")
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def sum_of(path: Path) -> FileSum:
+    """Raises ArtifactRefused: there is no such file, or this user may not read it."""
+    with _reading(path), path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileSum(sha256=digest, bytes=file.tell())
+
+
+def _opened(directory: Path) -> Artifact:
+    """Only its manifest is read."""
+    path = directory / MANIFEST
+    stamp = stamp_of(path)
+    try:
+        content = path.read_bytes()
     except FileNotFoundError:
         raise _NoManifest(f"{path}: no such file; is this an artifact directory?") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
     try:
-        return Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(content)
     except ValidationError as error:
         raise ArtifactRefused(f"{path}: {_first_problem(error)}") from error
+    stamps = {MANIFEST: stamp, **{file: stamp_of(directory / file) for file in manifest.files}}
+    return Artifact(directory, manifest, _sum_of(content), stamps)
 
 
 def _first_problem(found: ValidationError) -> str:
@@ -262,17 +308,23 @@ def _first_problem(found: ValidationError) -> str:
     return f"{place}: {error['msg']}" if place else error["msg"]
 
 
-def _verify(path: Path, expected: FileSum) -> None:
+def _sum_of(content: bytes) -> FileSum:
+    return FileSum(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+
+
+def _check(path: Path, found: FileSum, expected: FileSum) -> None:
+    if found.sha256 != expected.sha256:
+        raise ArtifactRefused(
+            f"{path}: sha256 is {found.sha256[:12]}... ({found.bytes} bytes), "
+            f"the manifest says {expected.sha256[:12]}... ({expected.bytes} bytes)"
+        )
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        yield
     except FileNotFoundError:
         raise ArtifactRefused(f"{path}: is missing") from None
     except OSError as error:
         raise ArtifactRefused(f"{path}: cannot be read: {error}") from error
-    if digest != expected.sha256:
-        size = path.stat().st_size
-        raise ArtifactRefused(
-            f"{path}: sha256 is {digest[:12]}... ({size} bytes), "
-            f"the manifest says {expected.sha256[:12]}... ({expected.bytes} bytes)"
-        )

@@ -3,7 +3,7 @@
 import gc
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -29,7 +29,7 @@ from service.runner.one_pass import AttentionRunner, ClassificationRunner, Embed
 from service.runner.provider import Provider, choose_provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import MOST_PADDING, TranslationRunner
-from service.runner.weights import load
+from service.runner.weights import Weights, load, read_weights
 from service.settings import Settings
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.embedding import Embedded, read_states
@@ -88,8 +88,13 @@ class ArtifactSource:
         return self.settings.model_memory
 
     def about(self, model: str) -> About:
-        """Raises ProviderUnavailable: the provider that is asked for has no graphs here."""
+        """Raises:
+        ProviderUnavailable: the provider that is asked for has no graphs here.
+        ArtifactRefused: a file of a model that is loaded later is not what the manifest says.
+        """
         artifact = self.artifacts[model]
+        if self.model_memory is not None:
+            artifact.verify()
         manifest, provider = artifact.manifest, self._suitable(artifact).name
         engines = tuple(f"{model}/{kind}" for kind in KINDS[manifest.task])
         read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
@@ -107,9 +112,10 @@ class ArtifactSource:
             heap.keep_large_blocks_apart()
         if alone:
             provider = replace(provider, threads=self.settings.threads or usable_cores())
+        weights = read_weights(artifact)
         if artifact.manifest.task == "translation":
-            return self._translator(artifact, provider, alone)
-        return self._classifier(artifact, provider)
+            return self._translator(artifact, provider, weights, alone)
+        return self._classifier(artifact, provider, weights)
 
     def trim(self) -> None:
         gc.collect()
@@ -132,28 +138,29 @@ class ArtifactSource:
             )
         return replace(provider, name="cpu", captures=False)
 
-    def _translator(self, artifact: Artifact, provider: Provider, alone: bool) -> Engines:
-        graphs = TranslationGraphs(artifact, provider)
+    def _translator(self, artifact: Artifact, provider: Provider, weights: Weights, alone: bool) -> Engines:
+        graphs = TranslationGraphs(artifact, provider, weights)
         if provider.name == "cpu":
             engines = compact_engines(graphs, self.settings, alone)
         else:
             engines = fixed_engines(graphs, self.settings)
-        return self._loaded(artifact, provider, engines, EmbeddingRunner(artifact, graphs.encoder))
+        return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, graphs.encoder))
 
-    def _classifier(self, artifact: Artifact, provider: Provider) -> Engines:
+    def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
-        session = load(artifact, provider, "classifier.onnx")
+        session = load(artifact, provider, "classifier.onnx", weights=weights)
         read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
         classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), 8192)
-        return self._loaded(artifact, provider, {"classification": classifying}, EmbeddingRunner(artifact, session))
+        engines: Engines = {"classification": classifying}
+        return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
     def _loaded(
-        self, artifact: Artifact, provider: Provider, engines: Mapping[str, Engine[Any]], embedding: EmbeddingRunner
+        self, artifact: Artifact, provider: Provider, weights: Weights, engines: Engines, embedding: EmbeddingRunner
     ) -> Engines:
         """With the engines that every model has."""
         manifest = artifact.manifest
-        attend = AttentionRunner(artifact, provider).attend
+        attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
                 partial(read_states, embedding.embed),

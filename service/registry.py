@@ -251,7 +251,7 @@ def _models(
 ) -> Models:
     translators, classifiers, embedders = [], [], []
     for artifact in artifacts.values():
-        manifest, tokenizer = artifact.manifest, Tokenizer(artifact.path(TOKENIZER))
+        manifest, tokenizer = artifact.manifest, Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER))
         name, provider = manifest.name, abouts[manifest.name].provider
 
         def pool(kind: str, task: str, name: str = name) -> Pool[Any]:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,10 +58,15 @@ class CountingProvider(Provider):
         self.shapes.clear()
 
     def session(
-        self, graph: Path | bytes, tensors: Mapping[str, NDArray[Any]] | None = None, captured: bool = False
+        self,
+        graph: bytes,
+        tensors: Mapping[str, NDArray[Any]] | None = None,
+        shared: Iterable[str] = (),
+        captured: bool = False,
+        name: str = "copy",
     ) -> InferenceSession:
-        session = super().session(graph, tensors, captured)
-        name = graph.stem if isinstance(graph, Path) else "copy"
+        session = super().session(graph, tensors, shared, captured, name)
+        name = Path(name).stem
         run = session.run_with_iobinding
 
         def counting(binding: _Binding, *options: object) -> None:

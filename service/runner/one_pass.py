@@ -9,7 +9,7 @@ from service.contract import AttentionKinds, Matrices
 from service.errors import StartRefused
 from service.runner.arrays import padded
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import Weights, load
 
 STATES = "last_hidden_state"
 
@@ -62,10 +62,10 @@ class EmbeddingRunner:
 class AttentionRunner:
     """The attention graph of one artifact: a translator's, or a classifier's, which has no targets."""
 
-    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+    def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self._pad = artifact.manifest.special_tokens.pad
         self._of_classifier = artifact.manifest.task == "classification"
-        self._session = load(artifact, provider, "attention.onnx")
+        self._session = load(artifact, provider, "attention.onnx", weights=weights)
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.

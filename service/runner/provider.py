@@ -3,9 +3,8 @@
 import contextlib
 import functools
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -45,28 +44,32 @@ class Provider:
     captures: bool = False
 
     def session(
-        self, graph: Path | bytes, tensors: Mapping[str, NDArray[Any]] | None = None, captured: bool = False
+        self,
+        graph: bytes,
+        tensors: Mapping[str, NDArray[Any]] | None = None,
+        shared: Iterable[str] = (),
+        captured: bool = False,
+        name: str = "a graph of this provider",
     ) -> onnxruntime.InferenceSession:
         """Load a graph.
 
         Args:
-            tensors: what it names and does not hold. On the CPU a view is read where it is, by all sessions that are
-                given it; every other tensor is copied.
+            tensors: what it names and does not hold.
+            shared: those that on the CPU are read where they are, by all sessions that are given them. Of the others
+                ONNX Runtime makes copies.
             captured: as a CUDA graph, of each run that has a number (`gpu_graph_id`). Its inputs and outputs stay where
                 they are, and what it reads in main memory is what it read when it was captured.
 
         Raises:
             StartRefused: ONNX Runtime cannot load it, or not on this provider.
         """
-        name = graph if isinstance(graph, Path) else "a graph of this provider"
         if self.name == "cuda":
             _load_cuda()
         options = self._options()
-        in_place = self._give(tensors or {}, options)
+        in_place = self._give(tensors or {}, shared, options)
         try:
-            source = graph if isinstance(graph, bytes) else str(graph)
             session = onnxruntime.InferenceSession(
-                source, options, self._providers(captured), disabled_optimizers=SLOWER_FUSIONS
+                graph, options, self._providers(captured), disabled_optimizers=SLOWER_FUSIONS
             )
         except Exception as error:  # its exception types share no base
             reason = _first_line(error)
@@ -96,7 +99,9 @@ class Provider:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle service burns no CPU
         return options
 
-    def _give(self, tensors: Mapping[str, NDArray[Any]], options: onnxruntime.SessionOptions) -> list[OrtValue]:
+    def _give(
+        self, tensors: Mapping[str, NDArray[Any]], shared: Iterable[str], options: onnxruntime.SessionOptions
+    ) -> list[OrtValue]:
         """Add a graph's tensors to the options of its session.
 
         Returns:
@@ -104,9 +109,7 @@ class Provider:
         """
         values = {name: OrtValue.ortvalue_from_numpy(tensor) for name, tensor in tensors.items()}
         options.add_external_initializers(list(values), list(values.values()))  # which copies, unless:
-        in_place = (
-            {} if self.name == "cuda" else {name: values[name] for name in values if not tensors[name].flags.owndata}
-        )
+        in_place = {} if self.name == "cuda" else {name: values[name] for name in shared}
         for name, value in in_place.items():
             options.add_initializer(name, value)
         return list(in_place.values())

@@ -15,7 +15,7 @@ from onnxruntime import RunOptions
 from service.artifact import Artifact
 from service.runner.caches import CacheGroup
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import Weights, load
 
 MOST_STEPS = 1024
 """Most bindings that are kept, each of some kilobytes."""
@@ -31,11 +31,11 @@ Sizes = tuple[int, int, int, int]
 class TranslationGraphs:
     """The encoder and the decoder step of one artifact; several runners may share them."""
 
-    def __init__(self, artifact: Artifact, provider: Provider) -> None:
+    def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self.manifest = artifact.manifest
         self.provider = provider
-        self.encoder = load(artifact, provider, "encoder.onnx")
-        self.decoder_step = load(artifact, provider, "decoder_step.onnx", captured=provider.captures)
+        self.encoder = load(artifact, provider, "encoder.onnx", weights=weights)
+        self.decoder_step = load(artifact, provider, "decoder_step.onnx", provider.captures, weights)
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:

@@ -1,16 +1,15 @@
-"""weights.safetensors of an artifact, mapped into memory: every session of every process reads the same pages.
+"""weights.safetensors of an artifact, read into memory once: what happens to the file afterwards is no matter.
 
 Legend: N rows, K columns.
 """
 
-import mmap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import InferenceSession
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize
 
 from service.artifact import WEIGHTS, Artifact
 from service.errors import ArtifactRefused
@@ -28,53 +27,62 @@ DTYPES: dict[str, Any] = {
 }
 """NumPy's types by the names that safetensors has for them."""
 
-LENGTH_BYTES = 8
-"""The file begins with the length of its header, in so many bytes."""
-
 BLOCK = 64
 """Columns of a row with one scale, where a row has several scales."""
 
 
-def load(artifact: Artifact, provider: Provider, graph: str, captured: bool = False) -> InferenceSession:
+ROW_BY_ROW = "embedding"
+"""In the names of tensors from which graphs gather rows. ONNX Runtime leaves them as they are, so that all sessions
+share them. Of all others it makes copies of its own, and packs most of them in another order."""
+
+
+def load(
+    artifact: Artifact, provider: Provider, graph: str, captured: bool = False, weights: "Weights | None" = None
+) -> InferenceSession:
     """The session of one graph over the artifact's weights.
 
     Args:
         graph: a file in the provider's folder.
         captured: see `Provider.session`.
+        weights: of this artifact, if they have been read.
 
     Raises:
-        StartRefused: the weights are not what the graph declares, or ONNX Runtime cannot load it.
+        StartRefused: a file is not what the manifest says, the weights are not what the graph declares, or ONNX Runtime
+            cannot load it.
     """
     path = f"{provider.name}/{graph}"
-    weights = Weights(artifact.path(WEIGHTS))
+    weights = weights or read_weights(artifact)
     declared = artifact.manifest.graphs[path].items()
     tensors = {name: weights.tensor(name, np.dtype(dtype), path) for dtype, names in declared for name in names}
-    session = provider.session(artifact.path(path), tensors, captured)
+    shared = [name for name in tensors if ROW_BY_ROW in name]
+    session = provider.session(artifact.read(path), tensors, shared, captured, str(artifact.path(path)))
     del tensors
-    weights.release_pages()
     heap.trim()  # six megabytes a translator
     return session
+
+
+def read_weights(artifact: Artifact) -> "Weights":
+    """Raises ArtifactRefused: they cannot be read, or are not what the manifest says."""
+    return Weights(artifact.path(WEIGHTS), artifact.read(WEIGHTS))
 
 
 class Weights:
     """The tensors of a safetensors file.
 
+    Args:
+        path: of the file, for messages.
+
     Raises:
-        ArtifactRefused: the file cannot be read, or its header does not describe what follows it.
+        ArtifactRefused: the file's header does not describe what follows it.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: bytes) -> None:
         self._path = path
-        try:
-            with path.open("rb") as file:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:  # ValueError where the file is empty
-            raise self._refused(f"cannot be read: {error}") from error
-        self._tensors = self._views()
+        self._tensors = self._read(content)
 
     def tensor(self, name: str, dtype: np.dtype[Any], graph: str) -> NDArray[Any]:
-        """A tensor in the type that a graph declares for it: a view of the file where it is stored in that type. From
-        another type a new array is made; int8 numbers are multiplied by their scales."""
+        """A tensor in the type that a graph declares for it. From another type a new array is made; int8 numbers are
+        multiplied by their scales."""
         stored = self._stored(name, graph)
         if stored.dtype == dtype:
             return stored
@@ -84,11 +92,6 @@ class Weights:
             if stored.dtype == np.int8:
                 return (stored * self._scales(name, stored.shape, graph)).astype(dtype)
         raise self._refused(f"{name} is {stored.dtype}, which cannot become the {dtype} that {graph} declares")
-
-    def release_pages(self) -> None:
-        """Forget the pages that loading a graph has read. Those that its runs read come back by themselves."""
-        if hasattr(self._map, "madvise"):
-            self._map.madvise(mmap.MADV_DONTNEED)
 
     def _stored(self, name: str, graph: str) -> NDArray[Any]:
         if name not in self._tensors:
@@ -104,20 +107,20 @@ class Weights:
             scales = scales.repeat(BLOCK, axis=1)[:, : shape[1]]
         return scales.astype(np.float32)
 
-    def _views(self) -> dict[str, NDArray[Any]]:
-        views = {}
+    def _read(self, content: bytes) -> dict[str, NDArray[Any]]:
+        """Each tensor in memory of its own, which is free when nobody uses it any more."""
         try:
-            with safe_open(self._path, framework="numpy") as file:
-                start = LENGTH_BYTES + int.from_bytes(self._map[:LENGTH_BYTES], "little")
-                for name in file.offset_keys():
-                    tensor = file.get_slice(name)
-                    if tensor.get_dtype() not in DTYPES:
-                        raise self._refused(f"{name} is {tensor.get_dtype()}, this service reads {', '.join(DTYPES)}")
-                    views[name] = np.ndarray(tensor.get_shape(), DTYPES[tensor.get_dtype()], self._map, start)
-                    start += views[name].nbytes
+            found = deserialize(content)  # type: ignore[no-untyped-call]
         except SafetensorError as error:
             raise self._refused(f"cannot be read: {error}") from error
-        return views
+        for name, tensor in found:
+            if tensor["dtype"] not in DTYPES:
+                raise self._refused(f"{name} is {tensor['dtype']}, this service reads {', '.join(DTYPES)}")
+        return {name: _array(**tensor) for name, tensor in found}
 
     def _refused(self, sentence: str) -> ArtifactRefused:
         return ArtifactRefused(f"{self._path}: {sentence}")
+
+
+def _array(dtype: str, shape: list[int], data: bytes) -> NDArray[Any]:
+    return np.frombuffer(memoryview(data).toreadonly(), DTYPES[dtype]).reshape(shape)

@@ -33,11 +33,18 @@ SHORT = 500
 
 
 class Tokenizer:
-    """One artifact's tokenizer; may be used from many threads at once."""
+    """One artifact's tokenizer; may be used from many threads at once.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        content: of the file, if it has been read.
+
+    Raises:
+        ArtifactRefused: it is no tokenizer of the kind that is served here.
+    """
+
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
+            self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
         except Exception as error:  # the library raises bare Exception
             raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
         # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.

@@ -31,7 +31,8 @@ from service.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
-from service.runner.weights import Weights, load
+from service.runner.weights import load
+from service.runner.weights import read_weights as served_weights
 from service.settings import Settings
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
@@ -68,7 +69,7 @@ def test_the_service_gives_a_graph_the_tensors_with_which_export_proves_it(
     artifact: MakeArtifact, kind: Kind, precision: Precision
 ) -> None:
     found = read_artifact(artifact(kind, precision))
-    weights, stored = Weights(found.path(WEIGHTS)), read_weights(found.path(WEIGHTS))
+    weights, stored = served_weights(found), read_weights(found.path(WEIGHTS))
     for graph, declared in found.manifest.graphs.items():
         for dtype, names in declared.items():
             for name in names:

@@ -128,11 +128,11 @@ async def test_a_model_that_cannot_be_loaded_is_refused_for_a_while_and_then_tri
     )
     encoder = artifact.path("cpu/encoder.onnx")
     for retry_s, tries in ((3600.0, 1), (0.0, 2)):
-        encoder.write_bytes(b"no graph")
         journal = tmp_path / f"{retry_s}"
         service = await start(artifact, models=["tiny"], journal=journal, RETRY_S=retry_s)
+        encoder.write_bytes(b"no graph")
         for _ in range(2):
-            with pytest.raises(Broken, match=r"tiny/greedy is broken: it cannot be loaded \(StartRefused\)"):
+            with pytest.raises(Broken, match=r"tiny/greedy is broken: it cannot be loaded \(ArtifactRefused\)"):
                 await ask(service, "tiny", 5)
         assert journal.read_text().split() == ["+tiny"] * tries
         shutil.copy(translator_artifact.path("cpu/encoder.onnx"), encoder)

@@ -11,10 +11,10 @@ from onnx import TensorProto, helper
 from onnx.external_data_helper import set_external_data
 from safetensors.numpy import load_file, save_file
 
-from service.artifact import Artifact, read_artifact
+from service.artifact import Artifact, read_artifact, sum_of
 from service.errors import ArtifactRefused, StartRefused
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load
+from service.runner.weights import Weights, load, read_weights
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_graph import Array
 
@@ -42,6 +42,10 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "weights.safetensors"
 
 
+def weights_of(path: Path) -> Weights:
+    return Weights(path, path.read_bytes())
+
+
 def refusal(make: Callable[[], object]) -> str:
     with pytest.raises(ArtifactRefused) as refused:
         make()
@@ -49,8 +53,8 @@ def refusal(make: Callable[[], object]) -> str:
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_a_tensor_of_the_declared_type_is_a_view_of_the_file(path: Path, name: str) -> None:
-    weights, stored = Weights(path), TENSORS[name]
+def test_a_tensor_of_the_declared_type_is_not_copied(path: Path, name: str) -> None:
+    weights, stored = weights_of(path), TENSORS[name]
     found = weights.tensor(name, stored.dtype, "graph")
     np.testing.assert_array_equal(found, stored)
     assert (found.dtype, found.flags.owndata, found.flags.writeable) == (stored.dtype, False, False)
@@ -59,7 +63,7 @@ def test_a_tensor_of_the_declared_type_is_a_view_of_the_file(path: Path, name: s
 
 @pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
 def test_numbers_become_floats_by_the_scale_of_their_row(path: Path, dtype: np.dtype[Any]) -> None:
-    found = Weights(path).tensor("rows", dtype, "graph")
+    found = weights_of(path).tensor("rows", dtype, "graph")
     assert found.dtype == dtype
     expected = [[float(number) * float(scale) for number in row] for row, [scale] in by_row("rows")]
     np.testing.assert_array_equal(found, np.array(expected, np.float32).astype(dtype))
@@ -67,7 +71,7 @@ def test_numbers_become_floats_by_the_scale_of_their_row(path: Path, dtype: np.d
 
 @pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
 def test_numbers_become_floats_by_the_scale_of_their_64_columns(path: Path, dtype: np.dtype[Any]) -> None:
-    found = Weights(path).tensor("table", dtype, "graph")
+    found = weights_of(path).tensor("table", dtype, "graph")
     assert found.dtype == dtype
     expected = [[float(row[k]) * float(scales[k // 64]) for k in range(K)] for row, scales in by_row("table")]
     np.testing.assert_array_equal(found, np.array(expected, np.float32).astype(dtype))
@@ -79,7 +83,7 @@ def by_row(name: str) -> Any:
 
 @pytest.mark.parametrize(("name", "dtype"), [("floats", FLOAT16), ("halves", FLOAT32)])
 def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.dtype[Any]) -> None:
-    found = Weights(path).tensor(name, dtype, "graph")
+    found = weights_of(path).tensor(name, dtype, "graph")
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, TENSORS[name].astype(dtype))
 
@@ -97,7 +101,7 @@ def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.
     ],
 )
 def test_any_other_tensor_is_refused_by_name(path: Path, name: str, dtype: str, sentence: str) -> None:
-    assert refusal(lambda: Weights(path).tensor(name, np.dtype(dtype), "cpu/encoder.onnx")) == sentence
+    assert refusal(lambda: weights_of(path).tensor(name, np.dtype(dtype), "cpu/encoder.onnx")) == sentence
 
 
 def test_tensors_lie_in_any_order(path: Path) -> None:
@@ -109,7 +113,7 @@ def test_tensors_lie_in_any_order(path: Path) -> None:
         header[name]["data_offsets"] = [end - TENSORS[name].nbytes, end]
     write(path, json.dumps(header).encode(), b"".join(TENSORS[name].tobytes() for name in order))
     for name, tensor in TENSORS.items():
-        np.testing.assert_array_equal(Weights(path).tensor(name, tensor.dtype, "graph"), tensor)
+        np.testing.assert_array_equal(weights_of(path).tensor(name, tensor.dtype, "graph"), tensor)
         np.testing.assert_array_equal(load_file(path)[name], tensor)
 
 
@@ -138,12 +142,7 @@ def write(path: Path, header: bytes, data: bytes) -> None:
 )
 def test_a_damaged_file_is_refused(path: Path, change: Callable[[bytes], bytes]) -> None:
     path.write_bytes(change(path.read_bytes()))
-    assert refusal(lambda: Weights(path)).startswith("cannot be read: ")
-
-
-def test_a_missing_file_is_refused(path: Path) -> None:
-    path.unlink()
-    assert refusal(lambda: Weights(path)).startswith("cannot be read: ")
+    assert refusal(lambda: weights_of(path)).startswith("cannot be read: ")
 
 
 HEADER = {
@@ -168,9 +167,9 @@ HEADER = {
 )
 def test_a_header_that_does_not_describe_the_file_is_refused(path: Path, tensor: dict[str, Any], sentence: str) -> None:
     write(path, json.dumps(HEADER).encode(), bytes(12))
-    Weights(path)
+    weights_of(path)
     write(path, json.dumps(HEADER | {"b": HEADER["b"] | tensor}).encode(), bytes(12))
-    assert refusal(lambda: Weights(path)).startswith(sentence)
+    assert refusal(lambda: weights_of(path)).startswith(sentence)
 
 
 @pytest.fixture
@@ -192,16 +191,17 @@ def gather(path: Path) -> Callable[[str, str], Artifact]:
         onnx.save(model, path.parent / "cpu" / "encoder.onnx")
         manifest = read_artifact(TinyTranslator(seed=3).save(path.parent / "tiny")).manifest
         graphs: Any = {"cpu/encoder.onnx": {dtype: (name,)}}
-        return Artifact(path.parent, manifest.model_copy(update={"graphs": graphs}))
+        files = {file: sum_of(path.parent / file) for file in ("cpu/encoder.onnx", "weights.safetensors")}
+        return Artifact(path.parent, manifest.model_copy(update={"graphs": graphs, "files": files}))
 
     return make
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("floats", "float32"), ("halves", "float32"), ("rows", "float16")])
 def test_a_session_keeps_what_it_reads(gather: Callable[[str, str], Artifact], name: str, dtype: str) -> None:
-    """Nothing but the session holds the file or what was made of it, and other memory has been asked for since."""
+    """Nothing but the session holds what was read or made of it, and other memory has been asked for since."""
     artifact = gather(name, dtype)
-    expected = Weights(artifact.path("weights.safetensors")).tensor(name, np.dtype(dtype), "graph").copy()
+    expected = read_weights(artifact).tensor(name, np.dtype(dtype), "graph").copy()
     session = load(artifact, Provider("cpu", 1), "encoder.onnx")
     gc.collect()
     _others = [np.full((N, K), 7, dtype) for _ in range(100)]

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from service.artifact import Artifact, read_artifact
+from service.artifact import Artifact, read_artifact, sum_of
 from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
@@ -241,7 +241,9 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
     del graph.graph.output[:]
     graph.graph.output.extend(kept)
     onnx.save(graph, directory / "cpu" / "classifier.onnx")
-    artifact = Artifact(directory, read_artifact(artifacts / CLASSIFIER).manifest)
+    manifest = read_artifact(artifacts / CLASSIFIER).manifest
+    sums = {file: sum_of(directory / file) for file in manifest.files}
+    artifact = Artifact(directory, manifest.model_copy(update={"files": sums}))
     with pytest.raises(StartRefused, match=r"tiny-sentiment: its encoder has no last_hidden_state"):
         EmbeddingRunner(artifact, load(artifact, Provider("cpu", 1), "classifier.onnx"))
 
