@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.artifact import Artifact
+from service.artifact import Artifact, sum_of
 from service.errors import Broken, StartRefused
 from tests.service.engine.loops import (
     FATAL,
@@ -105,9 +105,13 @@ async def test_a_loader_that_dies_is_begun_anew(
 
 def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Artifact, tmp_path: Path) -> None:
     broken = shutil.copytree(translator_artifact.directory, tmp_path / "broken")
-    (broken / "cpu" / "encoder.onnx").write_bytes(b"no graph")
+    manifest, encoder = translator_artifact.manifest, "cpu/encoder.onnx"
+    (broken / encoder).write_bytes(b"no graph")
+    with pytest.raises(StartRefused, match=r"broken.*encoder\.onnx: sha256 is"):
+        make_service(Artifact(broken, manifest))
+    files = manifest.files | {encoder: sum_of(broken / encoder)}
     with pytest.raises(StartRefused, match=r"broken.*encoder\.onnx.*cannot load it"):
-        make_service(Artifact(broken, translator_artifact.manifest))
+        make_service(Artifact(broken, manifest.model_copy(update={"files": files})))
 
 
 async def test_a_slow_model_has_a_loop_of_its_own(translator_artifact: Artifact) -> None:
