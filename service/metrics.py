@@ -18,15 +18,20 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from service import __version__
 from service.contract import Event, Phase, Queued
+from service.errors import Broken, Draining, QueueFull, Starting
 
 # Otherwise every series gets a second one that says when it was created.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 TASKS = {"greedy": "translation", "beam": "translation"}
 """Tasks of the engines that are not named after theirs."""
+REJECTED = tuple(error.reason for error in (QueueFull, Starting, Draining, Broken))
+CANCELLED = ("client_gone", "deadline", Draining.reason, Broken.reason)
+"""Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -41,7 +46,7 @@ class Metrics:
 
     def __init__(self, shared: bool = False) -> None:
         self._shared = shared
-        self._gauges: list[_Gauges] = []
+        self._collectors: list[Collector] = []
         self._of_task: dict[str, TaskMetrics] = {}
         self._of_engine: dict[str, TaskMetrics] = {}
         self.registry = registry = CollectorRegistry()
@@ -80,6 +85,12 @@ class Metrics:
         )
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)
+        self._collect(_BuildInfo())
+
+    def expect(self, routes: Iterable[str]) -> None:
+        """Count the requests of these routes from 0."""
+        for route in routes:
+            self._requests(route, 200)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """A request was answered after so many seconds."""
@@ -101,8 +112,7 @@ class Metrics:
 
     def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
         """Read gauges from `states` at every scrape."""
-        self._gauges.append(_Gauges(states))
-        self.registry.register(self._gauges[-1])
+        self._collect(_Gauges(states))
 
     def render(self) -> bytes:
         """The Prometheus text format; of all servers together, where there are several."""
@@ -110,23 +120,29 @@ class Metrics:
             return generate_latest(self.registry)
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        for gauges in self._gauges:
-            registry.register(gauges)
+        for collector in self._collectors:
+            registry.register(collector)
         return generate_latest(registry)
+
+    def _collect(self, collector: Collector) -> None:
+        """Of what is no sum over the servers: every one tells the same."""
+        self._collectors.append(collector)
+        self.registry.register(collector)
 
 
 class TaskMetrics:
     """Metrics under the label of one task: the work of its engines, and the requests that got no answer."""
 
     def __init__(self, metrics: Metrics, task: str) -> None:
-        self._metrics = metrics
-        self._task = task
+        self._decode_steps = metrics.decode_steps
         self._queue_seconds = metrics.queue_seconds.labels(task)
         self._inference_seconds = {phase: metrics.inference_seconds.labels(task, phase) for phase in PHASES}
         self._source_tokens = metrics.tokens.labels(task, "source")
         self._target_tokens = metrics.tokens.labels(task, "target")
         self._padding_tokens = metrics.padding_tokens.labels(task)
         self._batch_rows = metrics.batch_rows.labels(task)
+        self._rejected = {reason: metrics.rejected.labels(task, reason) for reason in REJECTED}
+        self._cancelled = {reason: metrics.cancelled.labels(task, reason) for reason in CANCELLED}
 
     def count(self, event: Event) -> None:
         """Take over what an engine tells."""
@@ -140,17 +156,17 @@ class TaskMetrics:
             self._source_tokens.inc(tokens)
             self._padding_tokens.inc(max(event.source_tokens) * len(event.source_tokens) - tokens)
         elif event.phase == "decode":
-            self._metrics.decode_steps.inc()
+            self._decode_steps.inc()
             self._batch_rows.observe(event.rows)
             self._target_tokens.inc(event.sequences)
 
     def rejected(self, reason: str) -> None:
         """A request was refused before it was queued."""
-        self._metrics.rejected.labels(self._task, reason).inc()
+        self._rejected[reason].inc()
 
     def cancelled(self, reason: str) -> None:
         """A request was accepted, and given up; it counts once, however many engines had a part of it."""
-        self._metrics.cancelled.labels(self._task, reason).inc()
+        self._cancelled[reason].inc()
 
 
 @dataclass(frozen=True)
@@ -165,6 +181,13 @@ class ModelState:
     running: int = 0
     slots: int = 0
     ready: bool = True
+
+
+class _BuildInfo(Collector):
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily("attend_build_info", "Always 1.", labels=["version"])
+        info.add_metric([__version__], 1)
+        yield info
 
 
 class _Gauges(Collector):

@@ -9,6 +9,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from service import __version__
 from service.http.keys import Keys
@@ -55,6 +56,7 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
     )
     app.state.models, app.state.keys = models, keys
     metrics.watch(models.states)
+    metrics.expect(route.path for route in app.routes if isinstance(route, Route))
     app.add_middleware(
         Middleware,
         metrics=metrics,

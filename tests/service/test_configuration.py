@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
@@ -130,7 +131,9 @@ def test_help_names_every_setting_and_loads_no_server() -> None:
     assert not loaded & {"fastapi", "uvicorn", "onnxruntime", "numpy"}
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_the_package_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert __version__ == package["version"]
     with pytest.raises(SystemExit):
         take_arguments(["--version"])
     assert capsys.readouterr().out == f"attend {__version__}\n"

@@ -1,3 +1,4 @@
+from service import __version__
 from service.contract import Passed
 from service.metrics import Metrics, ModelState
 
@@ -41,3 +42,35 @@ def test_two_apps_do_not_share_their_numbers() -> None:
     one.decode_steps.inc()
     assert b"attend_decode_steps_total 1.0" in one.render()
     assert b"attend_decode_steps_total 0.0" in other.render()
+
+
+def test_refusals_and_cancellations_count_from_zero() -> None:
+    metrics = Metrics()
+    translation = metrics.of_task("translation")
+    value = metrics.registry.get_sample_value
+    for reason in ("queue_full", "starting", "draining", "broken"):
+        assert value("attend_rejected_total", {"task": "translation", "reason": reason}) == 0
+        translation.rejected(reason)
+        assert value("attend_rejected_total", {"task": "translation", "reason": reason}) == 1
+    for reason in ("client_gone", "deadline", "draining", "broken"):
+        assert value("attend_cancelled_total", {"task": "translation", "reason": reason}) == 0
+        translation.cancelled(reason)
+        assert value("attend_cancelled_total", {"task": "translation", "reason": reason}) == 1
+
+
+def test_requests_of_a_known_route_count_from_zero() -> None:
+    metrics = Metrics()
+    metrics.expect(["/translate"])
+    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "/translate", "status": "200"}) == 0
+
+
+def test_a_request_that_takes_as_long_as_it_may_has_a_bucket() -> None:
+    metrics = Metrics()
+    metrics.answered("/translate", 200, 299.0)
+    value = metrics.registry.get_sample_value
+    buckets = [value("attend_request_seconds_bucket", {"route": "/translate", "le": le}) for le in ("120.0", "300.0")]
+    assert buckets == [0, 1]
+
+
+def test_the_version_is_a_metric() -> None:
+    assert Metrics().registry.get_sample_value("attend_build_info", {"version": __version__}) == 1

@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service import __version__
 from service.http.servers import default_servers
 from tests.running_service import Service, running_service
 from tests.service.conftest import problem
@@ -104,7 +105,11 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
         with httpx.Client(base_url=service.base_url) as client:  # each connection may be with another server
             client.post("/embed", json={"text": WORDS[number % 5], "model": "tiny-en-fr"}).raise_for_status()
     assert answered() == before + 20
-    assert 'attend_slots{task="translation"} 64.0' in service.get("/metrics").text, "two loops with two searches"
+    metrics = service.get("/metrics").text.splitlines()
+    assert 'attend_slots{task="translation"} 64.0' in metrics, "two loops with two searches"
+    assert metrics.count(f'attend_build_info{{version="{__version__}"}} 1.0') == 1
+    assert metrics.count('attend_rejected_total{reason="starting",task="embedding"} 0.0') == 1
+    assert metrics.count('attend_requests_total{route="/",status="200"} 0.0') == 1
 
 
 def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> None:
