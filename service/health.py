@@ -5,30 +5,42 @@ Containers ask this: no proxy is used, and the port and the address are the conf
 
 import http.client
 import sys
+from collections.abc import Sequence
 
 from service.configuration import read_settings
 from service.errors import StartRefused
 
 TIMEOUT_S = 4
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  asked at, not listened on
+ANY_ADDRESS = {"0.0.0.0": ["127.0.0.1"], "::": ["::1"], "*": ["127.0.0.1", "::1"]}  # noqa: S104  asked at, not listened on
 
 
 def main() -> None:
     """Exits with one sentence if the service is not ready."""
     try:
         settings = read_settings()
-    except StartRefused as error:
+        status, said = _answer(ANY_ADDRESS.get(settings.host, [settings.host]), settings.port)
+    except (StartRefused, ConnectionError) as error:
         sys.exit(str(error))
-    host = ANY_ADDRESS.get(settings.host, settings.host)
-    connection = http.client.HTTPConnection(host, settings.port, timeout=TIMEOUT_S)
-    try:
-        connection.request("GET", "/health/ready")
-        answer = connection.getresponse()
-        said = answer.read().decode()
-    except (OSError, http.client.HTTPException) as error:
-        sys.exit(f"{connection.host} does not answer on port {connection.port}: {error}")
-    if answer.status != http.HTTPStatus.OK:
+    if status != http.HTTPStatus.OK:
         sys.exit(f"not ready: {said}")
+
+
+def _answer(hosts: Sequence[str], port: int) -> tuple[int, str]:
+    """Of the first that answers.
+
+    Raises:
+        ConnectionError: none does.
+    """
+    silent = []
+    for host in hosts:
+        connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+        try:
+            connection.request("GET", "/health/ready")
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            silent.append(f"{host} does not answer on port {port}: {error}")
+    raise ConnectionError("; ".join(silent))
 
 
 if __name__ == "__main__":

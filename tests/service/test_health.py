@@ -41,6 +41,12 @@ def test_every_ipv6_interface_is_asked_by_ipv6() -> None:
         assert ask("::", port).returncode == 0
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_where_both_families_are_listened_on_one_that_answers_is_enough(address: str) -> None:
+    with answering(200, address) as port:
+        assert ask("*", port).returncode == 0
+
+
 def test_a_service_that_is_not_ready_is_not_healthy_and_its_reason_is_said() -> None:
     with answering(503, "127.0.0.1") as port:
         asked = ask("127.0.0.1", port)
