@@ -88,9 +88,10 @@ class Metrics:
         self._collect(_BuildInfo())
 
     def expect(self, routes: Iterable[str]) -> None:
-        """Count the requests of these routes from 0."""
+        """Count the requests of these routes from 0, and the failures, of which the first one matters."""
         for route in routes:
             self._requests(route, 200)
+            self._requests(route, 500)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """A request was answered after so many seconds."""

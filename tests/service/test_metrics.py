@@ -61,7 +61,9 @@ def test_refusals_and_cancellations_count_from_zero() -> None:
 def test_requests_of_a_known_route_count_from_zero() -> None:
     metrics = Metrics()
     metrics.expect(["/translate"])
-    assert metrics.registry.get_sample_value("attend_requests_total", {"route": "/translate", "status": "200"}) == 0
+    for status in ("200", "500"):
+        labels = {"route": "/translate", "status": status}
+        assert metrics.registry.get_sample_value("attend_requests_total", labels) == 0
 
 
 def test_a_request_that_takes_as_long_as_it_may_has_a_bucket() -> None:
