@@ -17,6 +17,11 @@ PREFIX = "ATTEND_"
 ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://")
 """Kubernetes sets ATTEND_PORT to such an address where a Service is called attend."""
 
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s]+")
+"""As browsers send it: without a path, nor a slash at its end."""
+
+ROOT_PATH = re.compile(r"(/[\w.~-]+)*/?", re.ASCII)
+
 Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 
 
@@ -165,6 +170,16 @@ class Settings(BaseSettings):
         description="Addresses or networks, comma-separated, of proxies whose X-Forwarded-For tells who the client is; "
         "*: any. None by default: the client is who connects.",
     )
+    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Origins, comma-separated, such as https://example.org, whose pages may read answers in a browser "
+        "(CORS); *: all. None by default.",
+    )
+    root_path: str = Field(
+        default="",
+        description="Path under which a proxy serves the service, such as /attend, whether the proxy takes it off or "
+        "not. By default the service is at the root.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least severity that is logged."
     )
@@ -215,7 +230,22 @@ class Settings(BaseSettings):
             ipaddress.ip_network(proxy.strip())
         return value
 
-    @field_validator("models", mode="before")
+    @field_validator("allowed_origins")
+    @classmethod
+    def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not ORIGIN.fullmatch(origin):
+                raise ValueError(f"{origin} is no origin, such as https://example.org")
+        return value
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_a_path(cls, value: str) -> str:
+        if not ROOT_PATH.fullmatch(value):
+            raise ValueError("must be a path, such as /attend")
+        return value.rstrip("/")
+
+    @field_validator("models", "allowed_origins", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

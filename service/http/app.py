@@ -9,12 +9,15 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from service import __version__
+from service.api_docs import api_docs_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.problems import openapi_of, routing_problem
+from service.http.root_path import RootPath
 from service.http.routes import model_routes, operations_routes
 from service.metrics import Metrics
 from service.playground import playground_routes
@@ -42,12 +45,15 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
 
     keys = Keys(settings)
     of_models = model_routes(models, settings, keys, rates)
-    routers = of_models, operations_routes(models, metrics), playground_routes()
+    docs = api_docs_routes(lambda: app.openapi())
+    routers = of_models, operations_routes(models, metrics), playground_routes(), docs
     app = FastAPI(
         title="attend",
         version=__version__,
         description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",
         lifespan=lifespan,
+        servers=[{"url": settings.root_path}] if settings.root_path else None,
+        openapi_url=None,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         exception_handlers={HTTPException: routing_problem},
@@ -69,5 +75,15 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
     )
+    if settings.root_path:
+        app.add_middleware(RootPath, root_path=settings.root_path)
+    if settings.allowed_origins:  # around all others, so that errors too can be read
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=["GET", "HEAD", "POST"],
+            allow_headers=["Authorization", "Content-Type", "traceparent", "X-Request-ID"],
+            expose_headers=["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"],
+        )
     app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way
     return app

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from service import compression
 from service.errors import BadRequest, FieldsNotAcceptable, UnsupportedMediaType
 from service.http.access import Guards
 
@@ -43,7 +44,7 @@ def json_route(guards: Guards) -> type[APIRoute]:
                     _check_headers(request)
                     answer = await self.endpoint(read(model, await request.body()), request)
                 content = serializer.to_json(answer, exclude_none=exclude_none)
-                return Response(content, media_type="application/json")
+                return await compression.answer(content, request, "application/json")
 
             return handle
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
+from service import compression
 from service.errors import NotAcceptable, NotReady, TooLarge
 from service.http.access import access
 from service.http.json_route import json_route
@@ -102,9 +103,9 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
         return Status(status="ready")
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-    async def scrape() -> Response:
+    async def scrape(request: Request) -> Response:
         """Prometheus metrics."""
-        return Response(metrics.render(), media_type=metrics.MEDIA_TYPE)
+        return await compression.answer(metrics.render(), request, metrics.MEDIA_TYPE)
 
     return router
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import playground
+from service import playground, static_files
 
 FOLDER = Path(playground.__file__).parent
-FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in playground.MEDIA_TYPES)
+FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in static_files.MEDIA_TYPES)
 
 
 @pytest.mark.parametrize("path", ["/", *(f"/playground/{path.name}" for path in FILES if path.name != "index.html")])
@@ -17,7 +17,7 @@ def test_a_file_has_its_type_and_may_reach_nothing_but_the_service(server: httpx
     response = server.get(path)
     policy = response.headers["content-security-policy"]
     assert response.status_code == 200
-    assert response.headers["content-type"] == playground.MEDIA_TYPES[Path(path).suffix or ".html"]
+    assert response.headers["content-type"] == static_files.MEDIA_TYPES[Path(path).suffix or ".html"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert server.head(path).status_code == 200

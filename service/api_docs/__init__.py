@@ -1,0 +1,60 @@
+"""The documentation of the HTTP interface: its OpenAPI document, and a page at /docs that shows it with Swagger UI.
+
+Swagger UI is that of the package fastapi-swagger, of which nothing but these files is used.
+"""
+
+import importlib.util
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
+
+from service.compression import answer
+from service.static_files import StaticFile
+
+FOLDER = Path(__file__).parent
+
+
+def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
+    """Both, and the files of the page.
+
+    Args:
+        openapi: what the document says; not called before it is asked for.
+    """
+    page = StaticFile(FOLDER / "index.html")
+    own = {"start.js": FOLDER / "start.js"}
+    swagger = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
+    files = {name: StaticFile(path) for name, path in (own | swagger).items()}
+    router = APIRouter(include_in_schema=False)
+
+    @cache
+    def document() -> bytes:
+        return json.dumps(openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @router.api_route("/openapi.json", methods=["GET", "HEAD"])
+    async def describe(request: Request) -> Response:
+        return await answer(document(), request, "application/json")
+
+    @router.api_route("/docs", methods=["GET", "HEAD"])
+    async def docs(request: Request) -> Response:
+        return await page.answer(request)
+
+    @router.api_route("/docs/{name}", methods=["GET", "HEAD"])
+    async def file(name: str, request: Request) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        return await files[name].answer(request)
+
+    return router
+
+
+def _swagger_ui() -> Path:
+    """Where its files lie. The package is not imported."""
+    package = importlib.util.find_spec("fastapi_swagger")
+    assert package is not None, "it is a dependency"
+    assert package.origin is not None
+    return Path(package.origin).parent / "resources"

@@ -1,0 +1,27 @@
+"""The service under a path of a proxy."""
+
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class RootPath:
+    """Takes the path off that the service has at a proxy, where the proxy has not done so.
+
+    Args:
+        root_path: such as /attend.
+    """
+
+    def __init__(self, app: ASGIApp, root_path: str) -> None:
+        self._app = app
+        self._root_path = root_path
+        self._raw = root_path.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            if scope["path"] == self._root_path:  # the page's addresses are relative to a folder
+                await RedirectResponse(f"{self._root_path}/")(scope, receive, send)
+                return
+            if scope["path"].startswith(f"{self._root_path}/"):
+                path = scope["path"].removeprefix(self._root_path)
+                scope = {**scope, "path": path, "raw_path": scope["raw_path"].removeprefix(self._raw)}
+        await self._app(scope, receive, send)

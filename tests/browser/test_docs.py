@@ -1,0 +1,21 @@
+"""The page of the HTTP interface."""
+
+from typing import TYPE_CHECKING
+
+from tests.browser.conftest import Visit
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def test_a_request_can_be_tried_out(visit: Visit, server: "httpx.Client") -> None:
+    page = visit()
+    page.goto("/docs")
+    translate = page.locator("#operations-default-translate_translate_post")
+    translate.locator(".opblock-summary-control").click()
+    translate.locator("textarea").fill('{"text": "A dog runs.", "target": "fr"}')
+    translate.locator("button.execute").click()
+    answer = translate.locator(".live-responses-table .microlight").first
+    answer.wait_for()
+    expected = server.post("/translate", json={"text": "A dog runs.", "target": "fr"}).json()
+    assert expected["translations"][0]["text"] in answer.inner_text()
