@@ -1,6 +1,7 @@
 """`python -m service` as a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -13,11 +14,14 @@ import httpx
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 180
 
+ANNOUNCED = re.compile(r" running on (http://\S+?:\d+)")
+
 
 class Service(httpx.Client):
     """A client of it."""
 
     process_id: int
+    log: Path
 
 
 @contextmanager
@@ -38,7 +42,7 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
         )
     try:
         with Service(base_url=_announced_address(process, log), timeout=PATIENCE_S) as client:
-            client.process_id = process.pid
+            client.process_id, client.log = process.pid, log
             _wait_until_ready(client)
             yield client
     finally:
@@ -49,11 +53,11 @@ def running_service(log: Path, environment: Mapping[str, str], under: Sequence[s
 def _announced_address(process: "subprocess.Popen[bytes]", log: Path) -> str:
     """Where the server says that it listens."""
     deadline = time.monotonic() + PATIENCE_S
-    while " running on http" not in (said := log.read_text(encoding="utf-8")):
+    while not (found := ANNOUNCED.search(said := log.read_text(encoding="utf-8"))):
         assert process.poll() is None, f"the server ended: {said}"
         assert time.monotonic() < deadline, f"the server never listened: {said}"
         time.sleep(0.05)
-    return said.split(" running on ")[1].split()[0]
+    return found[1]
 
 
 def _wait_until_ready(client: httpx.Client) -> None:

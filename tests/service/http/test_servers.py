@@ -1,6 +1,7 @@
 """Several server processes on one port: with one or with two, a client sees the same service."""
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -32,7 +33,8 @@ def environment(artifacts: Path, **settings: object) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def service(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("two")
-    with running_service(folder / "log", environment(artifacts, run_directory=folder)) as client:
+    settings = environment(artifacts, run_directory=folder, log_format="json", thredds=1)
+    with running_service(folder / "log", settings) as client:
         yield client
 
 
@@ -136,6 +138,21 @@ def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> N
             assert httpx.get(f"{service.base_url}/health/live").status_code == 200
     with httpx.Client(base_url=service.base_url) as client:
         client.post("/translate", json={"text": "the dog"}).raise_for_status()
+
+
+def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Service) -> None:
+    [loader] = [process for process in children(service.process_id) if "loader_process" in command_of(process)]
+    os.kill(next(iter(children(loader))), signal.SIGKILL)
+    ends_at = time.monotonic() + PATIENCE_S
+    while "loop 0 has died" not in (said := service.log.read_text(encoding="utf-8")):
+        assert time.monotonic() < ends_at
+        time.sleep(0.01)
+    events = [json.loads(line)["event"] for line in said.splitlines()]
+    once = [
+        "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
+        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 loops",
+    ]
+    assert [events.count(event) for event in once] == [1, 1]
 
 
 def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_path: Path) -> None:
