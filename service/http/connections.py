@@ -26,7 +26,10 @@ RESERVED = 64
 """Descriptors for what is no connection: files, the log, sockets of the loops."""
 
 MOST = 10_000
-"""Connections where descriptors are no limit: a sweep over so many takes milliseconds."""
+"""Connections where descriptors are no limit. A sweep over so many takes some hundredths of a second."""
+
+AT_ONCE = 500
+"""Connections that a sweep looks at before requests have their turn."""
 
 LOG_S = 60.0
 """At most one line in so many seconds tells that the limit of connections is reached."""
@@ -78,8 +81,15 @@ class Connections:
 
     def _look_at_all(self, loop: asyncio.AbstractEventLoop) -> None:
         self._sweep = loop.call_later(self._sweep_s, self._look_at_all, loop) if self._open else None
-        for connection in list(self._open):
-            connection.look(loop.time())
+        self._look_at(list(self._open), loop)
+
+    def _look_at(self, connections: "list[Connection]", loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for connection in connections[:AT_ONCE]:
+            if connection in self._open:
+                connection.look(now)
+        if len(connections) > AT_ONCE:
+            loop.call_soon(self._look_at, connections[AT_ONCE:], loop)
 
     def _make_room(self, now: float) -> bool:
         idle = self._next_idle() or self._next_idle()  # the first may find that those it knew are idle no longer
