@@ -101,6 +101,6 @@ def _sentence(problem: ErrorDetails) -> str:
 def _described() -> Iterator[str]:
     width = min(100, shutil.get_terminal_size().columns)
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in (None, (), frozenset()) else f" (default: {field.default})"
+        default = "" if field.default in (None, "", (), frozenset()) else f" (default: {field.default})"
         yield f"  {_variable(name)}{default}"
         yield textwrap.fill(field.description or "", width, initial_indent="      ", subsequent_indent="      ")
