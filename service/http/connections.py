@@ -10,8 +10,7 @@ import sys
 from collections import deque
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from service.http.upgrades import WithoutUpgrades
 from service.metrics import Metrics
 
 if sys.platform != "win32":
@@ -116,7 +115,7 @@ class Connections:
         return None
 
 
-class Connection(HttpToolsProtocol):
+class Connection(WithoutUpgrades):
     """One connection, which knows what it waits for."""
 
     def __init__(self, connections: Connections, **of_uvicorn: Any) -> None:
