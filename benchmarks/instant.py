@@ -13,14 +13,14 @@ from benchmarks.load import saturate
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences
-from service import registry
+from service import loader
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine, Engine
 from service.engine.on_demand import Engines
 from service.engine.scheduler import Scheduler, Sequence
-from service.http.server import main
 from service.loading import ArtifactSource
+from service.start import main
 
 SECONDS = 8.0
 CONNECTIONS = 64
@@ -67,5 +67,5 @@ def _with_servers(variant: Variant, count: int) -> Variant:
 
 if __name__ == "__main__":
     os.chdir(Path(__file__).parents[1])  # where the loader finds this module
-    registry.SOURCE = "benchmarks.instant:InstantSource"
+    loader.SOURCE = "benchmarks.instant:InstantSource"
     main()

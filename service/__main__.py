@@ -8,6 +8,6 @@ if __name__ == "__main__":
 
     take_arguments(sys.argv[1:])
 
-    from service.http.server import main
+    from service.start import main
 
     main()

@@ -10,6 +10,7 @@
         ├── KeyWrong                403
         ├── UnknownModel            404
         ├── BodyTooSlow             408
+        ├── ReloadRefused           409
         ├── TooLarge                413
         ├── UnsupportedMediaType    415
         ├── NotAcceptable           422
@@ -87,6 +88,12 @@ class UnknownModel(RequestError):
 
 class BodyTooSlow(RequestError):
     status, title = 408, "Request Timeout"
+
+
+class ReloadRefused(RequestError):
+    """The models stay as they are."""
+
+    status, title = 409, "Conflict"
 
 
 class TooLarge(RequestError):

@@ -22,6 +22,7 @@ from service.engine.on_demand import Engines
 from service.engine.places import SMALLEST
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import ProviderUnavailable, StartRefused
+from service.processes import n_loops
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
@@ -70,12 +71,12 @@ class ArtifactSource:
         if name == "cuda" and settings.model_memory is not None:
             raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
-        return replace(self, provider=Provider(name, (settings.threads or 1) // self._n_loops(name) or 1, captures))
+        return replace(self, provider=Provider(name, (settings.threads or 1) // n_loops(settings, name) or 1, captures))
 
     @property
     def n_loops(self) -> int:
         assert self.provider is not None
-        return self._n_loops(self.provider.name)
+        return n_loops(self.settings, self.provider.name)
 
     @property
     def forks(self) -> bool:
@@ -120,11 +121,6 @@ class ArtifactSource:
     def trim(self) -> None:
         gc.collect()
         heap.trim()
-
-    def _n_loops(self, provider: str) -> int:
-        """One for each core, but few: each is a process, and the server needs a core too."""
-        default = min(self.settings.threads or usable_cores(), 4) if provider == "cpu" else 1
-        return self.settings.loops or default
 
     def _suitable(self, artifact: Artifact) -> Provider:
         """The provider, or the CPU where the artifact has no graphs for it."""

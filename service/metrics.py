@@ -85,6 +85,11 @@ class Metrics:
         )
         for reason in ("head_timeout", "send_timeout", "limit"):
             self.connections_closed.labels(reason)
+        self.loops_ended = Counter(
+            "attend_loops_ended", "Processes of models that ended and were replaced.", ["how"], registry=registry
+        )
+        for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
+            self.loops_ended.labels(how)
         self._collect(_BuildInfo())
 
     def expect(self, routes: Iterable[str]) -> None:
@@ -97,6 +102,10 @@ class Metrics:
         """A request was answered after so many seconds."""
         self._requests(route, status).inc()
         self._request_seconds(route).observe(seconds)
+
+    def loop_ended(self, how: str) -> None:
+        """By which signal, or with which status."""
+        self.loops_ended.labels(how).inc()
 
     def of_task(self, task: str) -> "TaskMetrics":
         """Under the label of one task."""
@@ -111,9 +120,9 @@ class Metrics:
             self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
         self._of_engine[engine].count(event)
 
-    def watch(self, states: Callable[[], Iterable["ModelState"]]) -> None:
-        """Read gauges from `states` at every scrape."""
-        self._collect(_Gauges(states))
+    def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
+        """Read gauges from these at every scrape."""
+        self._collect(_Gauges(states, is_ready))
 
     def render(self) -> bytes:
         """The Prometheus text format; of all servers together, where there are several."""
@@ -182,6 +191,7 @@ class ModelState:
     running: int = 0
     slots: int = 0
     ready: bool = True
+    files_changed: bool = False
 
 
 class _BuildInfo(Collector):
@@ -194,10 +204,12 @@ class _BuildInfo(Collector):
 class _Gauges(Collector):
     """Waiting, running and slots summed over the models of a task, and one constant per model."""
 
-    def __init__(self, states: Callable[[], Iterable[ModelState]]) -> None:
+    def __init__(self, states: Callable[[], Iterable[ModelState]], is_ready: Callable[[], bool]) -> None:
         self._states = states
+        self._is_ready = is_ready
 
     def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", self._is_ready())
         states = list(self._states())
         yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
         yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
@@ -210,6 +222,14 @@ class _Gauges(Collector):
         for s in states:
             ready.add_metric([s.model, s.task], s.ready)
         yield ready
+        changed = GaugeMetricFamily(
+            "attend_model_files_changed",
+            "1 where files are not those that a model was read from.",
+            labels=["model"],
+        )
+        for model, has_changed in {s.model: s.files_changed for s in states}.items():
+            changed.add_metric([model], has_changed)
+        yield changed
         loaded = GaugeMetricFamily("attend_model_loaded", "1 where a model is in memory.", labels=["model", "task"])
         for s in states:
             loaded.add_metric([s.model, s.task], s.slots > 0)

@@ -1,38 +1,40 @@
 """The models that serve, and which of them a request means."""
 
-import os
+import logging
 import pkgutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
-from service.artifact import TOKENIZER, Artifact, Direction, read_artifacts
-from service.contract import About
+from service.artifact import TOKENIZER, Artifact, Direction
 from service.engine.loop import Loop
 from service.engine.pool import Pool
-from service.engine.remote_loader import RemoteLoader
 from service.engine.remote_loop import RemoteLoop
-from service.errors import NotAcceptable, ProviderUnavailable, UnknownModel
+from service.errors import NotAcceptable, StartRefused, UnknownModel
+from service.loader import SOURCE, Loaded, Loader, wanted_artifacts
 from service.metrics import Metrics, ModelState
 from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
+from service.watch import Watch
+
+logger = logging.getLogger(__name__)
 
 Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
 class Models:
-    """Every model of this server, started and stopped together.
+    """Models that are loaded, started and stopped together.
 
     Args:
         embedders: the encoders of the translators and classifiers, for requests that want embeddings.
         loops: that run them.
         loader: of these loops, where they are processes; it ends when the models stop.
+        watch: over the files that they were loaded from.
         ordered: whether the first model answers where several could.
     """
 
@@ -42,14 +44,19 @@ class Models:
         classifiers: list[Classifier],
         embedders: SequenceOf[Embedder] = (),
         loops: SequenceOf[Loop | RemoteLoop] = (),
-        loader: RemoteLoader | None = None,
+        loader: Loader | None = None,
+        watch: Watch | None = None,
         ordered: bool = False,
     ) -> None:
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
         self._loops = loops
+        self.n_users = 0
+        """Requests that use them now."""
         self._loader = loader
+        self._watch = watch
+        self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
 
     def __iter__(self) -> Iterator[Translator | Classifier]:
@@ -81,7 +88,22 @@ class Models:
         for _, model, pool in self._serving():
             if (reason := pool.unready_reason()) is not None:
                 reasons.setdefault(model.manifest.name, reason)
+        for name, files in self._changed.items():
+            reasons.setdefault(name, f"its files have changed since they were read ({', '.join(files)})")
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
+
+    def look_at_files(self) -> None:
+        """Notice which files have changed. Answers stay what they were, but a loop or a service that starts anew would
+        not be what runs now."""
+        changed = self._watch.changed() if self._watch is not None else {}
+        for name in changed.keys() - self._changed.keys():
+            logger.error(
+                "the files of %s have changed since they were read: %s. It goes on with what it has read; "
+                "POST /models/reload or SIGHUP takes the new ones",
+                name,
+                ", ".join(changed[name]),
+            )
+        self._changed = changed
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
         """The one model and direction that fit.
@@ -145,7 +167,8 @@ class Models:
                 waiting=known.waiting + sum(state.n_waiting for state in states),
                 running=known.running + sum(state.n_running for state in states),
                 slots=known.slots + sum(state.slots for state in states),
-                ready=known.ready and pool.unready_reason() is None,
+                ready=known.ready and pool.unready_reason() is None and model.manifest.name not in self._changed,
+                files_changed=model.manifest.name in self._changed,
             )
         return list(found.values())
 
@@ -157,45 +180,30 @@ class Models:
         yield from (("attention", model, model.attention_pool) for model in self)
 
 
-SOURCE = "service.loading:ArtifactSource"
-"""By its name, because a server whose loops are processes has no use for ONNX Runtime."""
-
-
-def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
-    """By name, those that the settings name, or all.
-
-    Raises:
-        ArtifactRefused: one is missing, or not as it should be.
-    """
-    return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
-
-
-def begin_loader(artifacts: Mapping[str, Artifact], settings: Settings) -> RemoteLoader:
-    """A process that loads these artifacts for loops.
-
-    Raises:
-        ProviderUnavailable: there is no such GPU.
-    """
-    if settings.device is not None:
-        _show_one_device(settings.device)
-    return RemoteLoader(SOURCE, (artifacts, settings), settings.probe_interval_s, settings.log, settings.run_directory)
-
-
-def load_models(settings: Settings, metrics: Metrics) -> Models:
+def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Models:
     """The models that the settings name, not started yet.
+
+    Args:
+        loader: that has been begun.
 
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    artifacts = wanted_artifacts(settings)
     if settings.loops == 0:
-        return models_here(artifacts, settings, metrics)
-    loader = begin_loader(artifacts, settings)
-    loader.wait_until_loaded()
-    return models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader)
+        return models_here(wanted_artifacts(settings), settings, metrics)
+    loader = loader or Loader(settings)
+    loader.remote.on_loop_end = metrics.loop_ended
+    try:
+        tokenizers = _tokenizers(loader.artifacts)  # while it loads
+        loaded = loader.wait()
+        loaded.announce()
+        return models_of(loaded, settings, metrics, loader, tokenizers)
+    except StartRefused:
+        loader.end()
+        raise
 
 
-def models_here(artifacts: Mapping[str, Artifact], settings: Settings, metrics: Metrics) -> Models:
+def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics) -> Models:
     """Models that run in one loop, a thread of this process.
 
     Raises:
@@ -204,55 +212,47 @@ def models_here(artifacts: Mapping[str, Artifact], settings: Settings, metrics: 
     source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    return _models(artifacts, {model: source.about(model) for model in artifacts}, [loop], settings, metrics)
+    loaded = Loaded(artifacts, {model: source.about(model) for model in artifacts}, [])
+    loaded.announce()
+    return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts))
 
 
 def models_of(
-    artifacts: Mapping[str, Artifact],
-    abouts: Mapping[str, About],
-    paths: Iterable[Path],
+    loaded: Loaded,
     settings: Settings,
     metrics: Metrics,
-    loader: RemoteLoader | None = None,
+    loader: Loader | None = None,
+    tokenizers: Mapping[str, Tokenizer] | None = None,
 ) -> Models:
-    """Models that run in loops which listen at these paths.
+    """Models that run in loops which are processes.
 
     Args:
-        abouts: of each model, what its loader told.
         loader: of the loops, if they end with these models.
+        tokenizers: by model, if they have been read.
 
     Raises:
         ArtifactRefused: a tokenizer cannot be read.
     """
-    loops = [RemoteLoop(path, metrics.count) for path in paths]
-    return _models(artifacts, abouts, loops, settings, metrics, loader)
+    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
+    return _models(loaded, loops, settings, metrics, loader, tokenizers or _tokenizers(loaded.artifacts))
 
 
-def _show_one_device(device: int) -> None:
-    """Let CUDA see one GPU alone, which is then the first one for all that use it.
-
-    Raises:
-        ProviderUnavailable: fewer are listed.
-    """
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    visible = listed.split(",") if listed else [str(number) for number in range(device + 1)]
-    if device >= len(visible):
-        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, and CUDA_VISIBLE_DEVICES lists {listed}")
-    os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]
+def _tokenizers(artifacts: Mapping[str, Artifact]) -> dict[str, Tokenizer]:
+    """Raises ArtifactRefused: one cannot be read, or is not what the manifest says."""
+    return {name: Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER)) for name, artifact in artifacts.items()}
 
 
 def _models(
-    artifacts: Mapping[str, Artifact],
-    abouts: Mapping[str, About],
+    loaded: Loaded,
     loops: SequenceOf[Loop | RemoteLoop],
     settings: Settings,
     metrics: Metrics,
-    loader: RemoteLoader | None = None,
+    loader: Loader | None,
+    tokenizers: Mapping[str, Tokenizer],
 ) -> Models:
     translators, classifiers, embedders = [], [], []
-    for artifact in artifacts.values():
-        manifest, tokenizer = artifact.manifest, Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER))
-        name, provider = manifest.name, abouts[manifest.name].provider
+    for name, artifact in loaded.artifacts.items():
+        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
 
         def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
             task_metrics = metrics.of_task(task)
@@ -271,7 +271,8 @@ def _models(
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))
         embedding = pool("embedding", "embedding")
         embedders.append(Embedder(manifest, provider, tokenizer, embedding, settings.max_embedding_numbers))
-    return Models(translators, classifiers, embedders, loops, loader, ordered=bool(settings.models))
+    watch = Watch(loaded.artifacts.values())
+    return Models(translators, classifiers, embedders, loops, loader, watch, ordered=bool(settings.models))
 
 
 def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:

@@ -28,7 +28,10 @@ Seconds = Annotated[float, Field(le=86_400, allow_inf_nan=False)]
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
 
-    host: str = Field(default="127.0.0.1", description="Address to listen on; 0.0.0.0 for every interface.")
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address to listen on; * for every one of IPv4 and IPv6.",
+    )
     port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on.")
     artifacts: Path = Field(default=Path("artifacts"), description="Directory of artifact directories.")
     models: Annotated[tuple[str, ...], NoDecode] = Field(
@@ -148,11 +151,17 @@ class Settings(BaseSettings):
     drain_timeout_s: Seconds = Field(
         default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
     )
+    drain_delay_s: Seconds = Field(
+        default=0.0,
+        ge=0,
+        description="Least seconds after SIGTERM for which the service goes on listening, not ready and answering 503, "
+        "so that load balancers notice before it has gone.",
+    )
     probe_interval_s: Seconds = Field(
         default=15.0,
         gt=0,
-        description="An idle model proves itself by a forward pass this often; after three times as long without "
-        "one it is not ready.",
+        description="An idle model proves itself by a forward pass this often, and its files are looked at; after "
+        "three times as long without a pass it is not ready.",
     )
     api_keys: Annotated[frozenset[SecretStr], NoDecode] = Field(
         default=frozenset(), description="Comma-separated keys; if any, requests need Authorization: Bearer <key>."

@@ -61,7 +61,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 def test_alerts_are_about_metrics_that_are_there() -> None:
     metrics = Metrics()
-    metrics.watch(list)
+    metrics.watch(list, bool)
     samples = {"up"}
     for family in metrics.registry.collect():
         suffixes = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}.get(family.type, [""])

@@ -80,7 +80,7 @@ def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
 
 def test_every_metric_is_described() -> None:
     metrics = Metrics()
-    metrics.watch(list)
+    metrics.watch(list, bool)
     families = [*metrics.registry.collect()]
     counted = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
     described = {code for code in codes(ROOT / "docs" / "operate.md") if code.startswith("attend_")}

@@ -27,7 +27,7 @@ from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.loop_process import Board, serve
 from service.engine.on_demand import Engines, OnDemand
-from service.engine.wire import Unpacker, packed, receive
+from service.engine.wire import Unpacker, messages_of, packed
 from service.errors import StartRefused
 from service.log import Log
 
@@ -292,11 +292,17 @@ class _Loader:
     def _bury(self) -> None:
         """Note which loops have died, and of what."""
         for place in self._places:
-            if place.process_id == 0 or os.waitpid(place.process_id, os.WNOHANG)[0] == 0:
+            if place.process_id == 0:
                 continue
-            now = time.monotonic()
+            ended, status = os.waitpid(place.process_id, os.WNOHANG)
+            if ended == 0:
+                continue
+            now, how = time.monotonic(), how_ended(status)
             model = self._board.working_for(place.number)
-            logger.critical("loop %d has died%s", place.number, f" while it worked for {model}" if model else "")
+            worked = f" while it worked for {model}" if model else ""
+            logger.critical("loop %d has died of %s%s", place.number, how, worked)
+            with suppress(OSError):
+                self._server.sendall(packed(how))
             if model is not None:
                 recent = [at for at in self._deaths.get(model, []) if now - at < MEMORY_S]
                 self._deaths[model] = [*recent, now]
@@ -319,6 +325,12 @@ class _Loader:
                 logger.critical("loop %d hangs and is killed", place.number)
                 os.kill(place.process_id, signal.SIGKILL)
                 place.silent_s = 0.0
+
+
+def how_ended(status: int) -> str:
+    """By which signal a process was ended, such as SIGKILL where memory is short, or "exit 1"."""
+    code = os.waitstatus_to_exitcode(status)
+    return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
 Result = TypeVar("Result")
@@ -376,7 +388,7 @@ def main(server_file: int) -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM):  # the whole group gets them; the server says when to stop
         signal.signal(signal_number, signal.SIG_IGN)
     server = socket.socket(fileno=server_file)
-    message = receive(server)
+    message = next(messages_of(server), None)
     if message is None:
         return
     plan: Plan = message[0]

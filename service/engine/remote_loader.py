@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from service.contract import About
 from service.engine.loader_process import LOADING_S, Plan
-from service.engine.wire import packed, receive
+from service.engine.wire import messages_of, packed
 from service.errors import StartRefused
 from service.log import Log
 
@@ -35,6 +36,7 @@ class RemoteLoader:
         directory: a folder of this service alone, which is gone in the end.
         paths: where the loops listen.
         abouts: what servers must know of each model.
+        on_loop_end: is called in a thread of its own when a loop has ended: by which signal, or with which status.
 
     Args:
         source, arguments: as in a Plan.
@@ -54,6 +56,7 @@ class RemoteLoader:
         self._ending = threading.Event()
         self.paths: list[Path] = []
         self.abouts: dict[str, About] = {}
+        self.on_loop_end: Callable[[str], None] = lambda _: None
         self._begin()
         atexit.register(self.end)
 
@@ -90,12 +93,13 @@ class RemoteLoader:
         )
         theirs.close()
         self._socket.sendall(packed(self._plan))
+        self._messages = messages_of(self._socket)
 
     def _loaded(self) -> tuple[int, list[str]]:
         """Wait until all models are loaded; how many loops there are, and the models that are slow."""
         self._socket.settimeout(LOADING_S)
         try:
-            message = receive(self._socket)
+            message = next(self._messages, None)
         except TimeoutError:
             raise StartRefused(f"models were not loaded in {LOADING_S:.0f} s") from None
         except OSError:
@@ -110,10 +114,11 @@ class RemoteLoader:
         return n_loops, slow
 
     def _supervise(self) -> None:
-        """Begin another loader whenever one has died."""
+        """Hear of loops, and begin another loader whenever one has died."""
         while True:
             with suppress(OSError):
-                self._socket.recv(1)
+                for (how,) in self._messages:
+                    self.on_loop_end(how)
             while not self._ending.wait(RESTART_S):
                 logger.critical("the process that loads models has ended")
                 try:

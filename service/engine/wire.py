@@ -41,10 +41,12 @@ class Unpacker:
             yield pickle.loads(body)  # noqa: S301  of a process of this service
 
 
-def receive(connection: socket.socket) -> tuple[Any, ...] | None:
-    """Wait for one message, after which nothing is sent; None where the other end has closed."""
+def messages_of(connection: socket.socket) -> Iterator[tuple[Any, ...]]:
+    """Waits for each message, until the other end has closed.
+
+    Raises:
+        OSError: the connection is broken, or nothing came in time.
+    """
     unpacker = Unpacker()
     while received := connection.recv(READ_BYTES):
-        for message in unpacker.feed(received):
-            return message
-    return None
+        yield from unpacker.feed(received)

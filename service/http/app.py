@@ -1,6 +1,5 @@
 """The application: models in, ASGI out."""
 
-import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,35 +17,39 @@ from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.problems import openapi_of, routing_problem
 from service.http.root_path import RootPath
-from service.http.routes import model_routes, operations_routes
+from service.http.routes import Reload, model_routes, operations_routes
 from service.metrics import Metrics
 from service.playground import playground_routes
-from service.registry import Models
+from service.serving import Serving
 from service.settings import Settings
 
 
-def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    serving: Serving,
+    metrics: Metrics,
+    keys: Keys,
+    reload: Reload,
+    rates: Path | None = None,
+) -> FastAPI:
     """An application whose lifespan starts the models, and ends when they have answered what they accepted.
 
     Args:
+        reload: loads the models anew, and replaces those that serve.
         rates: where requests are counted for several servers, if so.
-
-    Raises:
-        StartRefused: the file of API keys is not what it should be.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        models.start()
+        serving.start()
         gc.collect()
         gc.freeze()
         yield
-        await asyncio.to_thread(models.stop, settings.drain_timeout_s)
+        await serving.stop(settings.drain_timeout_s)
 
-    keys = Keys(settings)
-    of_models = model_routes(models, settings, keys, rates)
+    of_models = model_routes(serving, settings, keys, reload, rates)
     docs = api_docs_routes(lambda: app.openapi())
-    routers = of_models, operations_routes(models, metrics), playground_routes(), docs
+    routers = of_models, operations_routes(serving, metrics), playground_routes(), docs
     app = FastAPI(
         title="attend",
         version=__version__,
@@ -60,12 +63,12 @@ def create_app(settings: Settings, models: Models, metrics: Metrics, rates: Path
         # The application's own routes: it matches each request twice against those of an included router.
         routes=[route for router in routers for route in router.routes],
     )
-    app.state.models, app.state.keys = models, keys
-    metrics.watch(models.states)
+    metrics.watch(serving.states, lambda: serving.unready_reason() is None)
     metrics.expect(route.path for route in app.routes if isinstance(route, Route))
     app.add_middleware(
         Middleware,
         metrics=metrics,
+        serving=serving,
         at_once={
             route.path: route.get_route_handler()
             for route in of_models.routes

@@ -16,6 +16,7 @@ from service.http.problems import refusal
 from service.log import harmless
 from service.metrics import Metrics
 from service.schemas.timing import Timing
+from service.serving import Serving
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Middleware:
         self,
         app: ASGIApp,
         metrics: Metrics,
+        serving: Serving,
         at_once: Mapping[str, Handler],
         max_body_bytes: int,
         body_timeout_s: float,
@@ -55,6 +57,7 @@ class Middleware:
     ) -> None:
         self._app = app
         self._metrics = metrics
+        self._serving = serving
         self._at_once = at_once
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
@@ -70,7 +73,7 @@ class Middleware:
         if method == "HEAD":  # the server leaves the body out
             scope = {**scope, "method": "GET"}
         handle = self._at_once.get(scope["path"]) if method == "POST" else None
-        exchange = _Exchange(scope, receive, send, self._max_body_bytes, self._body_timeout_s)
+        exchange = _Exchange(scope, receive, send, self._serving, self._max_body_bytes, self._body_timeout_s)
         try:
             if handle is None:
                 await self._app(scope, exchange.receive, exchange.send)
@@ -109,12 +112,22 @@ class _Exchange:
     """A request and its answer. Once the request is read, its client is watched: when it leaves, the work is cancelled.
 
     If a body was not read to its end, the answer closes the connection: the server would read the rest without limits.
+    So does an answer of a server that drains: another request on this connection might come when it has gone.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, max_body_bytes: int, body_timeout_s: float) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        serving: Serving,
+        max_body_bytes: int,
+        body_timeout_s: float,
+    ) -> None:
         self._scope = scope
         self._receive = receive
         self._send = send
+        self._serving = serving
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
         self._body_ends_at = asyncio.get_running_loop().time() + body_timeout_s
@@ -203,7 +216,7 @@ class _Exchange:
     def _further_headers(self) -> Iterator[tuple[bytes, bytes]]:
         announced = self._headers.get(b"content-length", b"")
         has_body = announced not in (b"", b"0") or b"transfer-encoding" in self._headers
-        if has_body and not self._body_was_read:
+        if self._serving.draining or (has_body and not self._body_was_read):
             yield b"connection", b"close"
         yield b"x-request-id", self.request_id.encode()
         yield b"server-timing", self._timing.header().encode()

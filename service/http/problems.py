@@ -36,6 +36,7 @@ WHEN = {
     403: "The key is wrong.",
     404: "No model has this name.",
     408: "The body did not come in time.",
+    409: "The models stay as they are: those on disk are not what they should be, or are loading already.",
     413: "The body or a text is over its limit.",
     415: "The content type is not JSON.",
     422: "Well-formed, but not acceptable.",

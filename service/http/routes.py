@@ -1,5 +1,6 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -11,7 +12,6 @@ from service.http.json_route import json_route
 from service.http.keys import Keys
 from service.http.problems import documented
 from service.metrics import Metrics
-from service.registry import Models
 from service.schemas.answers import (
     ClassificationUsage,
     ClassifyResponse,
@@ -24,10 +24,14 @@ from service.schemas.answers import (
     TranslationUsage,
 )
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
+from service.serving import Serving
 from service.settings import Settings
 
+Reload = Callable[[], Awaitable[None]]
+"""Loads the models anew, and replaces those that serve. Raises ReloadRefused."""
 
-def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | None) -> APIRouter:
+
+def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reload, rates: Path | None) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured.
 
     Args:
@@ -41,8 +45,9 @@ def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | N
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
         timeout_s = _within_limits(request, settings)
-        translator, direction = models.translator(request.model, request.source, request.target)
-        translations = await translator.translate(request, direction, timeout_s, http.state.timing)
+        with serving.use() as models:
+            translator, direction = models.translator(request.model, request.source, request.target)
+            translations = await translator.translate(request, direction, timeout_s, http.state.timing)
         usage = TranslationUsage(
             source_tokens=sum(translation.source_tokens for translation in translations),
             target_tokens=sum(translation.target_tokens for translation in translations),
@@ -59,8 +64,9 @@ def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | N
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
         """Label texts: a text longer than the model's window is read in windows, nothing is cut off."""
         timeout_s = _within_limits(request, settings)
-        classifier = models.classifier(request.model)
-        predictions = await classifier.classify(request, timeout_s, http.state.timing)
+        with serving.use() as models:
+            classifier = models.classifier(request.model)
+            predictions = await classifier.classify(request, timeout_s, http.state.timing)
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
         return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
 
@@ -68,8 +74,9 @@ def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | N
     async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
         """Turn texts into vectors: the encoder's states, their mean over a text or one for each token."""
         timeout_s = _within_limits(request, settings)
-        embedder = models.embedder(request.model, request.source)
-        embeddings, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
+        with serving.use() as models:
+            embedder = models.embedder(request.model, request.source)
+            embeddings, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
         return EmbedResponse(
             model=embedder.manifest.name,
             embeddings=embeddings,
@@ -77,15 +84,23 @@ def model_routes(models: Models, settings: Settings, keys: Keys, rates: Path | N
             usage=EmbedUsage(tokens=n_tokens),
         )
 
-    @router.get("/models", responses=documented(*guards.statuses), response_model_exclude_none=True)
+    @router.get("/models", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
     async def list_models() -> ModelsResponse:
         """What serves here."""
-        return ModelsResponse(models=[ModelCard.of(model.manifest, model.provider) for model in models])
+        with serving.use() as models:
+            return ModelsResponse(models=[ModelCard.of(model.manifest, model.provider) for model in models])
+
+    @router.post("/models/reload", responses=documented(*guards.statuses, 409, 503), response_model_exclude_none=True)
+    async def reload_models() -> ModelsResponse:
+        """Load the models anew from their folder. They take over once each has proved itself by a forward pass, and
+        requests go on meanwhile. If one is not as it should be, the models stay as they are."""
+        await reload()
+        return await list_models()
 
     return router
 
 
-def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
+def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
     """The routes for those who run the service."""
     router = APIRouter()
 
@@ -97,7 +112,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     @router.get("/health/ready", responses=documented(503))
     async def ready() -> Status:
         """Every model's last forward pass succeeded and is recent, and requests are taken."""
-        reason = models.unready_reason()
+        reason = serving.unready_reason()
         if reason is not None:
             raise NotReady(reason)
         return Status(status="ready")

@@ -1,4 +1,4 @@
-"""The server's life: load every artifact, prove each with a forward pass, serve until told to stop."""
+"""A server's life: it listens, loads models or gets them, serves until told to stop, and answers what it accepted."""
 
 import asyncio
 import logging
@@ -6,24 +6,22 @@ import math
 import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
 
-from service import __version__
-from service.configuration import announce, read_settings
-from service.cores import usable_cores
-from service.engine.wire import receive
-from service.errors import StartRefused
+from service.errors import ReloadRefused
 from service.http.app import create_app
 from service.http.connections import Connections, most_connections
 from service.http.keys import Keys
-from service.http.servers import Given, Supervisor, default_servers, shared_socket
+from service.http.own_models import OwnModels
+from service.loader import Loader
 from service.metrics import Metrics
-from service.registry import Models, begin_loader, models_here, models_of, wanted_artifacts
+from service.serving import Serving
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -36,84 +34,75 @@ LOOK_S = 0.05
 """How often the server checks whether all requests are answered, so that it may stop."""
 
 
-def main() -> None:
-    """Serve; exit with one sentence if the service cannot start as configured."""
-    try:
-        settings = read_settings()
-        settings.log.configure()
-        announce(settings)
-        Keys(settings)  # refused before models are loaded
-        artifacts = wanted_artifacts(settings)
-        if settings.loops == 0:
-            metrics = Metrics()
-            models = models_here(artifacts, settings, metrics)
-            _say_what_serves(artifacts, {model.provider for model in models}, 0)
-            serve(settings, models, metrics)
-            return
-        loader = begin_loader(artifacts, settings)
-        loader.wait_until_loaded()
-        _say_what_serves(artifacts, {about.provider for about in loader.abouts.values()}, len(loader.paths))
-        n_servers = settings.servers or default_servers(usable_cores(), len(loader.paths))
-        if n_servers > 1:
-            Supervisor(settings, artifacts, loader, n_servers).run()
-            return
-        metrics = Metrics()
-        serve(settings, models_of(artifacts, loader.abouts, loader.paths, settings, metrics, loader), metrics)
-    except StartRefused as error:
-        sys.exit(f"attend cannot start: {error}")
+class Origin(Protocol):
+    """Where a server has its models from."""
+
+    async def may_listen(self) -> None:
+        """Wait until the server may be asked."""
+
+    async def run(self) -> None:
+        """Give the server its models.
+
+        Raises:
+            StartRefused: they cannot be loaded.
+        """
+
+    async def reload(self) -> None:
+        """Load the models anew, and replace those that serve.
+
+        Raises:
+            ReloadRefused: they cannot be, or are being loaded.
+        """
 
 
-def _say_what_serves(models: Iterable[str], providers: set[str], n_loops: int) -> None:
-    names, provider = ", ".join(models), ", ".join(sorted(providers))
-    logger.info("attend %s: %s on %s, %d loops", __version__, names, provider, n_loops)
-
-
-def serve_with_others(supervisor_file: int) -> None:
-    """Be one of several servers.
+def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
+    """Be the only server, until a signal comes.
 
     Args:
-        supervisor_file: the file descriptor of a socket to the supervisor.
+        loader: that has been begun; None where models run in this process.
+
+    Raises:
+        StartRefused: a model is not as it should be.
     """
-    supervisor = socket.socket(fileno=supervisor_file)
-    message = receive(supervisor)
-    if message is None:
-        return
-    given: Given = message[0]
-    settings, metrics = read_settings(), Metrics(shared=True)
-    settings.log.configure()
-
-    def stop_without_supervisor() -> None:
-        supervisor.recv(1)
-        signal.raise_signal(signal.SIGTERM)
-
-    threading.Thread(target=stop_without_supervisor, name="supervisor", daemon=True).start()
-    models = models_of(given.artifacts, given.abouts, given.paths, settings, metrics)
-    serve(settings, models, metrics, given)
+    metrics, serving = Metrics(), Serving(settings.probe_interval_s)
+    run(settings, sockets, keys, metrics, serving, OwnModels(settings, metrics, serving, loader))
 
 
-def serve(settings: Settings, models: Models, metrics: Metrics, given: Given | None = None) -> None:
-    """Until a signal comes; then answer what was accepted.
+def run(
+    settings: Settings,
+    sockets: list[socket.socket],
+    keys: Keys,
+    metrics: Metrics,
+    serving: Serving,
+    origin: Origin,
+    rates: Path | None = None,
+) -> None:
+    """Serve until a signal comes; then answer what was accepted.
 
     Args:
-        given: by a supervisor, to one of several servers.
+        rates: where requests are counted for several servers, if so.
+
+    Raises:
+        StartRefused: a model is not as it should be.
     """
     limit = most_connections(settings.max_connections)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, metrics)
     config = uvicorn.Config(
-        create_app(settings, models, metrics, None if given is None else given.rates),
-        host=settings.host,
-        port=settings.port,
+        create_app(settings, serving, metrics, keys, origin.reload, rates),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it
         ws="none",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         proxy_headers=settings.trusted_proxies is not None,
         forwarded_allow_ips=settings.trusted_proxies,
     )
-    sockets = None if given is None else [shared_socket(settings.host, given.port)]
-    Server(config, models, settings.drain_timeout_s).run(sockets)
+    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+    server.run(sockets)
+    if server.failure is not None:
+        raise server.failure
 
 
 class Server(uvicorn.Server):
@@ -122,16 +111,38 @@ class Server(uvicorn.Server):
 
     Args:
         drain_timeout_s: after this, requests in an engine fail, and a second later all others are cancelled.
+        drain_delay_s: for so long it listens even if all requests are answered.
     """
 
-    def __init__(self, config: uvicorn.Config, models: Models, drain_timeout_s: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        serving: Serving,
+        origin: Origin,
+        keys: Keys,
+        drain_timeout_s: float,
+        drain_delay_s: float,
+    ) -> None:
         super().__init__(config)
-        self._models = models
+        self.failure: BaseException | None = None
+        """What ended the server, if it was no signal."""
+        self._serving = serving
+        self._origin = origin
+        self._keys = keys
         self._drain_timeout_s = drain_timeout_s
+        self._drain_delay_s = drain_delay_s
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._models.drain()
+        self._serving.drain()
         super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._begin(asyncio.create_task(self._run_origin()))
+        await self._origin.may_listen()
+        await super().startup(sockets)
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         answering = asyncio.create_task(self._answer_the_rest())
@@ -141,16 +152,39 @@ class Server(uvicorn.Server):
         finally:
             answering.cancel()
 
+    async def _run_origin(self) -> None:
+        try:
+            await self._origin.run()
+        except Exception as error:
+            self.failure, self.should_exit = error, True
+            self._serving.drain()
+
+    def _hang_up(self) -> None:
+        self._keys.reread()
+        self._begin(asyncio.create_task(self._reload()))
+
+    async def _reload(self) -> None:
+        with suppress(ReloadRefused):  # the log has it
+            await self._origin.reload()
+
+    def _begin(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     async def _listen_while_answering(self) -> None:
         """What is left of the drain timeout is for clients that read their answers slowly."""
         accepted = set(self.server_state.tasks)
         logger.info("draining: %d requests are still to be answered", len(accepted))
-        ends_at = time.monotonic() + self._drain_timeout_s
-        while not all(task.done() for task in accepted) and not self.force_exit and time.monotonic() < ends_at:
+        began = time.monotonic()
+        ends_at = began + max(self._drain_timeout_s, self._drain_delay_s)
+        stays_until = began if self.failure else began + self._drain_delay_s
+        while not self.force_exit and (now := time.monotonic()) < ends_at:
+            if now >= stays_until and all(task.done() for task in accepted):
+                break
             await self.on_tick(0)  # it sets the Date header of answers
             await asyncio.sleep(LOOK_S)
         self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
 
     async def _answer_the_rest(self) -> None:
         await asyncio.sleep(self._drain_timeout_s)
-        await asyncio.to_thread(self._models.stop, 0)
+        await self._serving.stop(0)

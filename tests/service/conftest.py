@@ -6,11 +6,16 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from service.artifact import Artifact, read_artifact
+from service.errors import ReloadRefused
 from service.http.app import create_app
+from service.http.keys import Keys
+from service.http.server import Server
 from service.metrics import Metrics
 from service.registry import Models, load_models
+from service.serving import Serving
 from service.settings import Settings
 from service.text.stand_ins import STAND_INS
 from tests.service.fakes import PATIENCE_S
@@ -64,19 +69,47 @@ def translator_artifact(artifacts: Path) -> Artifact:
     return read_artifact(artifacts / "tiny-en-fr")
 
 
+class NoOrigin:
+    """Of models that are there from the beginning."""
+
+    async def may_listen(self) -> None:
+        pass
+
+    async def run(self) -> None:
+        pass
+
+    async def reload(self) -> None:
+        raise ReloadRefused("nobody loads models here")
+
+
+def server_of(models: Models, metrics: Metrics, settings: Settings, **options: Any) -> Server:
+    """A real server, on a port that the system chooses.
+
+    Args:
+        options: of uvicorn.
+    """
+    serving, keys, origin = Serving(settings.probe_interval_s, models), Keys(settings), NoOrigin()
+    config = uvicorn.Config(create_app(settings, serving, metrics, keys, origin.reload), port=0, **options)
+    return Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+
+
 @pytest.fixture
 def serve(artifacts: Path) -> Serve:
     """serve(**settings) is a client of the application, with the tiny artifacts unless given other models."""
 
     @asynccontextmanager
     async def running(
-        models: Models | None = None, metrics: Metrics | None = None, **settings: object
+        models: Models | None = None,
+        metrics: Metrics | None = None,
+        **settings: object,
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_models(configured, metrics)
-        app = create_app(configured, models, metrics)
+        serving = Serving(configured.probe_interval_s, models)
+        app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload)
+        app.state.serving = serving
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with app.router.lifespan_context(app), Client(transport=transport, base_url="http://attend") as client:
             await until_warm(models)

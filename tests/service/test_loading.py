@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from service import loading
+from service import loading, processes
 from service.artifact import MAX_BEAM_SIZE, Artifact, read_artifacts
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
@@ -45,7 +45,7 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
     threads: int,
 ) -> None:
     monkeypatch.setattr(loading, "choose_provider", lambda wanted: provider)
-    monkeypatch.setattr(loading, "usable_cores", lambda: cores)
+    monkeypatch.setattr(processes, "usable_cores", lambda: cores)
     source = source_of(artifacts, **settings)
     assert source.provider is not None
     assert (source.n_loops, source.provider.threads) == (loops, threads)

@@ -9,7 +9,8 @@ def test_gauges_are_summed_over_the_models_of_a_task() -> None:
         lambda: [
             ModelState("en-fr", "translation", "int8", "cpu", waiting=1, running=2, slots=64),
             ModelState("en-de", "translation", "fp32", "cpu", waiting=10, running=20, slots=64),
-        ]
+        ],
+        lambda: True,
     )
     value = metrics.registry.get_sample_value
     assert value("attend_waiting", {"task": "translation"}) == 11

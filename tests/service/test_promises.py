@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from starlette.types import Message
 
 from service.artifact import Artifact, Decoding
@@ -23,14 +22,13 @@ from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
 from service.errors import InferenceFailed
-from service.http.app import create_app
 from service.http.server import Server
 from service.metrics import Metrics, TaskMetrics
 from service.registry import Models
 from service.settings import Settings
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
-from tests.service.conftest import Serve, problem, until_warm
+from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS
 
@@ -202,9 +200,8 @@ async def test_a_worker_that_died_is_told_by_readiness_and_liveness_stays(serve:
 @asynccontextmanager
 async def listening(bench: Bench, settings: Settings) -> AsyncIterator[tuple[Server, int]]:
     """A real server on a port of its own, which stops in the end."""
-    app = create_app(settings, bench.models, bench.metrics)
-    config = uvicorn.Config(app, port=0, timeout_graceful_shutdown=PATIENCE_S, timeout_keep_alive=3600)
-    server = Server(config, bench.models, drain_timeout_s=0)
+    options = {"timeout_graceful_shutdown": PATIENCE_S, "timeout_keep_alive": 3600}
+    server = server_of(bench.models, bench.metrics, settings.model_copy(update={"drain_timeout_s": 0}), **options)
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

@@ -6,8 +6,9 @@ import pytest
 
 from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused, NotAcceptable, ProviderUnavailable, UnknownModel
+from service.loader import show_one_device
 from service.metrics import Metrics
-from service.registry import Models, _show_one_device, load_models
+from service.registry import Models, load_models
 from service.settings import Settings
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
@@ -69,14 +70,14 @@ def test_one_gpu_is_seen_where_one_is_chosen(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    _show_one_device(device)
+    show_one_device(device)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     with pytest.raises(ProviderUnavailable, match="ATTEND_DEVICE is 2, and CUDA_VISIBLE_DEVICES lists 4,6"):
-        _show_one_device(2)
+        show_one_device(2)
 
 
 def test_several_that_fit_are_named(models: Models) -> None:

@@ -46,7 +46,7 @@ class Bench:
         """What is counted of requests that got no answer, by its reason."""
         counters = [self.metrics.cancelled, self.metrics.rejected]
         samples = [sample for counter in counters for metric in counter.collect() for sample in metric.samples]
-        return {s.labels["reason"]: s.value for s in samples if s.name.endswith("_total")}
+        return {s.labels["reason"]: s.value for s in samples if s.name.endswith("_total") and s.value}
 
     def hold(self) -> None:
         for harness in self.harnesses:

@@ -264,13 +264,15 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
 async def test_draining_is_told_by_readiness_and_by_new_requests(serve: Serve) -> None:
     async with serve() as client:
         assert (await client.get("/health/ready")).json() == {"status": "ready"}
-        client._transport.app.state.models.drain()  # type: ignore[attr-defined]
+        client._transport.app.state.serving.drain()  # type: ignore[attr-defined]
         not_ready = await client.get("/health/ready")
-        assert problem(not_ready, 503)["detail"] == "tiny-en-fr: draining; tiny-sentiment: draining"
+        assert problem(not_ready, 503)["detail"] == "draining"
         refused = await client.post("/translate", json={"text": "a"})
         assert "is draining" in problem(refused, 503)["detail"]
         assert int(refused.headers["Retry-After"]) > 0
-        assert (await client.get("/health/live")).json() == {"status": "live"}
+        alive = await client.get("/health/live")
+        assert alive.json() == {"status": "live"}
+        assert {answer.headers["Connection"] for answer in (not_ready, refused, alive)} == {"close"}
 
 
 async def test_requests_are_counted_once_under_their_route(serve: Serve) -> None:
@@ -312,6 +314,9 @@ async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
         "build_info",
         "model_info",
         "model_ready",
+        "model_files_changed",
+        "ready",
+        "loops_ended_total",
         "model_loaded",
     }
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import ClientGone, NotReady, UnknownModel
 from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
 from service.metrics import Metrics
+from service.serving import Serving
 from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +51,7 @@ def behind(
     body_timeout_s: float = PATIENCE_S,
     access_log: bool = False,
 ) -> ASGIApp:
-    return Middleware(app, metrics or Metrics(), {}, max_body_bytes, body_timeout_s, access_log)
+    return Middleware(app, metrics or Metrics(), Serving(1), {}, max_body_bytes, body_timeout_s, access_log)
 
 
 def client_of(app: ASGIApp) -> httpx.AsyncClient:

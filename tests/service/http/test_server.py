@@ -8,13 +8,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
-from service.http.app import create_app
-from service.http.server import LOOK_S, Server, main
+from service.http.server import LOOK_S
 from service.metrics import Metrics
 from service.registry import load_models
 from service.settings import Settings
+from service.start import main
+from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
 
@@ -49,18 +49,21 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:
     settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
     models = load_models(settings, metrics)
-    server = Server(uvicorn.Config(create_app(settings, models, metrics)), models, drain_timeout_s=1)
+    server = server_of(models, metrics, settings)
     server.handle_exit(signal.SIGTERM, None)
     assert server.should_exit
     assert models.unready_reason() == "tiny-en-fr: draining; tiny-sentiment: draining"
 
 
 @pytest.mark.anyio
-async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path) -> None:
-    settings, metrics = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0), Metrics()
+@pytest.mark.parametrize("delay_s", [0.0, 10 * LOOK_S])
+async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(artifacts: Path, delay_s: float) -> None:
+    settings = Settings(
+        artifacts=artifacts, provider="cpu", threads=1, loops=0, drain_timeout_s=PATIENCE_S, drain_delay_s=delay_s
+    )
+    metrics = Metrics()
     models = load_models(settings, metrics)
-    config = uvicorn.Config(create_app(settings, models, metrics), port=0, log_config=None)
-    server = Server(config, models, drain_timeout_s=PATIENCE_S)
+    server = server_of(models, metrics, settings, log_config=None)
     serving = asyncio.create_task(server._serve())  # with no hands on this process's signals
     while not server.started:
         assert not serving.done()
@@ -79,8 +82,7 @@ async def test_a_draining_server_tells_newcomers_so_until_it_has_answered_all(ar
         asking = asyncio.create_task(early.post("/classify", content=slow_body(), headers=headers))
         while not server.server_state.tasks:
             await asyncio.sleep(0.01)
-        models.drain()
-        server.should_exit = True
+        server.handle_exit(signal.SIGTERM, None)
         began = time.monotonic()
         while time.monotonic() - began < 5 * LOOK_S:  # so often that it is looked whether the server may end
             async with httpx.AsyncClient(base_url=address) as late:

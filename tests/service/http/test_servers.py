@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from service import __version__
-from service.http.servers import default_servers
 from tests.running_service import Service, running_service
 from tests.service.conftest import problem
 from tests.service.engine.loops import children
@@ -36,12 +35,6 @@ def service(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     settings = environment(artifacts, run_directory=folder, log_format="json", thredds=1)
     with running_service(folder / "log", settings) as client:
         yield client
-
-
-def test_servers_take_cores_that_loops_leave_free() -> None:
-    assert [default_servers(cores, loops) for cores, loops in ((1, 1), (2, 2), (4, 4), (8, 4), (16, 4), (16, 1))] == [
-        1, 1, 1, 2, 4, 4,
-    ]  # fmt: skip
 
 
 def bodies(n: int) -> list[tuple[str, dict[str, Any]]]:
@@ -128,11 +121,11 @@ def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> 
 
 def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> None:
     supervisor = service.process_id
-    servers = [process for process in children(supervisor) if "serve_with_others" in command_of(process)]
+    servers = [process for process in children(supervisor) if "given_models" in command_of(process)]
     assert len(servers) == 2
     os.kill(servers[0], signal.SIGKILL)
     ends_at = time.monotonic() + 3 * PATIENCE_S
-    while len(now := [p for p in children(supervisor) if "serve_with_others" in command_of(p)]) < 2 or now == servers:
+    while len(now := [p for p in children(supervisor) if "given_models" in command_of(p)]) < 2 or now == servers:
         assert time.monotonic() < ends_at
         with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
             assert httpx.get(f"{service.base_url}/health/live").status_code == 200
@@ -164,15 +157,6 @@ def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_pa
         while any(Path(f"/proc/{process}").exists() for process in processes):
             assert time.monotonic() < ends_at
             time.sleep(0.01)
-
-
-def test_a_port_that_is_taken_refuses_the_start(service: Service, artifacts: Path, tmp_path: Path) -> None:
-    port = service.base_url.port
-    with (
-        pytest.raises(AssertionError, match=rf"attend cannot start: cannot listen on 127\.0\.0\.1:{port}: "),
-        running_service(tmp_path / "log", environment(artifacts, port=port)),
-    ):
-        pass
 
 
 def command_of(process: int) -> str:

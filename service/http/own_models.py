@@ -1,0 +1,56 @@
+"""The models of a server that is alone: it loads them itself."""
+
+import asyncio
+import logging
+
+from service.errors import ReloadRefused, StartRefused
+from service.loader import Loader
+from service.metrics import Metrics
+from service.registry import load_models
+from service.serving import Serving, in_daemon_thread
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class OwnModels:
+    """Loads the models that the settings name.
+
+    Args:
+        loader: of the first models; None where they run in this process.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics, serving: Serving, loader: Loader | None) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._serving = serving
+        self._loader = loader
+        self._loading: asyncio.Task[None] | None = None
+
+    async def may_listen(self) -> None:
+        """At once."""
+
+    async def run(self) -> None:
+        """Raises StartRefused: they cannot be loaded."""
+        self._loading = asyncio.create_task(self._load(self._loader))
+        await self._loading
+
+    async def reload(self) -> None:
+        """Replace the models that serve; that goes on when whoever asks for it is cancelled.
+
+        Raises:
+            ReloadRefused: they cannot be, or are being loaded.
+        """
+        if self._loading is not None and not self._loading.done():
+            raise ReloadRefused("models are being loaded already")
+        logger.info("models are loaded anew")
+        self._loading = asyncio.create_task(self._load(None))
+        try:
+            await asyncio.shield(self._loading)
+        except StartRefused as error:
+            logger.error("the models stay as they are: %s", error)
+            raise ReloadRefused(f"the models stay as they are: {error}") from None
+
+    async def _load(self, loader: Loader | None) -> None:
+        models = await in_daemon_thread(lambda: load_models(self._settings, self._metrics, loader))
+        await self._serving.replace(models)

@@ -1,0 +1,33 @@
+"""The rates of clients, counted by one process for several servers."""
+
+import json
+import socketserver
+import threading
+
+from service.http.access import RateLimiter
+
+
+class Rates(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """Counts requests for all servers: a client as a line of JSON, and as answer a line with the seconds to wait."""
+
+    daemon_threads = True
+
+    def __init__(self, path: str, limiter: RateLimiter) -> None:
+        self._limiter = limiter
+        self._counting = threading.Lock()
+        super().__init__(path, _Handler)
+
+    def start(self) -> None:
+        threading.Thread(target=self.serve_forever, name="rates", daemon=True).start()
+
+    def wait_s(self, client: str) -> int:
+        with self._counting:
+            return self._limiter.wait_s(client)
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: Rates
+
+    def handle(self) -> None:
+        for line in self.rfile:
+            self.wfile.write(b"%d\n" % self.server.wait_s(json.loads(line)))

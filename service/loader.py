@@ -1,0 +1,90 @@
+"""Begins the process that loads the models that the settings name.
+
+This imports little: models load while the process that is to serve them still imports its libraries.
+"""
+
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from service import __version__
+from service.artifact import Artifact, read_artifacts
+from service.contract import About
+from service.engine.remote_loader import RemoteLoader
+from service.errors import ProviderUnavailable
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+SOURCE = "service.loading:ArtifactSource"
+"""By its name, because a server whose loops are processes has no use for ONNX Runtime."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a server must know of models that loops run.
+
+    Attributes:
+        abouts: of each model, what its loader told.
+        paths: where the loops listen.
+    """
+
+    artifacts: dict[str, Artifact]
+    abouts: dict[str, About]
+    paths: list[Path]
+
+    def announce(self) -> None:
+        """Log what serves from here on."""
+        names, providers = ", ".join(self.artifacts), sorted({about.provider for about in self.abouts.values()})
+        logger.info("attend %s: %s on %s, %d loops", __version__, names, ", ".join(providers), len(self.paths))
+
+
+class Loader:
+    """A process that loads artifacts, and the loops that it forks.
+
+    Raises:
+        ArtifactRefused: one is missing, or its manifest is not as it should be.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.artifacts = wanted_artifacts(settings)
+        arguments = self.artifacts, settings
+        self.remote = RemoteLoader(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
+
+    def wait(self) -> Loaded:
+        """Wait until all models are loaded.
+
+        Raises:
+            StartRefused: one cannot be.
+        """
+        self.remote.wait_until_loaded()
+        return Loaded(self.artifacts, self.remote.abouts, self.remote.paths)
+
+    def end(self) -> None:
+        """End all loops at once: their requests have been answered."""
+        self.remote.end()
+
+
+def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
+    """By name, those that the settings name, or all.
+
+    Raises:
+        ArtifactRefused: one is missing, or its manifest is not as it should be.
+    """
+    return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
+
+
+def show_one_device(device: int | None) -> None:
+    """Let CUDA see one GPU alone, which is then the first one for all that use it; None changes nothing.
+
+    Raises:
+        ProviderUnavailable: fewer are listed.
+    """
+    if device is None:
+        return
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    visible = listed.split(",") if listed else [str(number) for number in range(device + 1)]
+    if device >= len(visible):
+        raise ProviderUnavailable(f"ATTEND_DEVICE is {device}, and CUDA_VISIBLE_DEVICES lists {listed}")
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible[device]
