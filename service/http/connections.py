@@ -15,20 +15,19 @@ from service.metrics import Metrics
 
 if sys.platform != "win32":
     import fcntl
-    import resource
     import termios
 
 logger = logging.getLogger(__name__)
 
 SWEEP_S = 1.0
-RESERVED = 64
-"""Descriptors for what is no connection: files, the log, sockets of the loops."""
-
-MOST = 10_000
-"""Connections where descriptors are no limit. A sweep over so many takes some hundredths of a second."""
-
 AT_ONCE = 500
 """Connections that a sweep looks at before requests have their turn."""
+
+MAX_HEAD_BYTES = 65_536
+"""A head that comes in several pieces is refused when those after the first are longer than this."""
+
+OVERHEAD = 8
+"""So many times the largest body may come for one request: a body in chunks of a byte each is six times as long."""
 
 LOG_S = 60.0
 """At most one line in so many seconds tells that the limit of connections is reached."""
@@ -41,10 +40,14 @@ class Connections:
         limit: most connections. One more closes the one that has been idle longest; where none is idle it gets 503.
         head_timeout_s: in which the head of a request must have come, from its first byte or from the connection on.
         send_timeout_s: after which a client is left that has taken nothing of its answer.
+        max_body_bytes: of which the application is told. Much more than that is never read, trailers included.
     """
 
-    def __init__(self, limit: int, head_timeout_s: float, send_timeout_s: float, metrics: Metrics) -> None:
+    def __init__(
+        self, limit: int, head_timeout_s: float, send_timeout_s: float, max_body_bytes: int, metrics: Metrics
+    ) -> None:
         self._limit = limit
+        self.max_request_bytes = MAX_HEAD_BYTES + OVERHEAD * max_body_bytes
         self.head_timeout_s = head_timeout_s
         self.send_timeout_s = send_timeout_s
         self._metrics = metrics
@@ -124,6 +127,8 @@ class Connection(WithoutUpgrades):
         self._head_since: float | None = None
         """When the connection was first seen waiting for the head it waits for; None while it waits for none."""
         self._head: object = None
+        self._measured: object = None
+        self._request_bytes = 0
         self._taken_at = 0.0
         self._untaken = 0
 
@@ -138,6 +143,11 @@ class Connection(WithoutUpgrades):
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.more_body or self.cycle.scope is not self.scope:
+            self._limit_size(len(data))
 
     def idle_since(self) -> float | None:
         """None while a request is answered, or an answer is not all sent."""
@@ -161,6 +171,17 @@ class Connection(WithoutUpgrades):
             self._refuse_one_too_many()
         else:
             self.transport.close()
+
+    def _limit_size(self, size: int) -> None:
+        """Of a request that has not come whole. What came with its first byte may belong to the one before."""
+        if self._measured is not self.scope:
+            self._measured, self._request_bytes = self.scope, 0
+            return
+        self._request_bytes += size
+        if self._request_bytes > self._all.max_request_bytes:
+            self.transport.abort()
+        elif self._has_begun_a_head() and self._request_bytes > MAX_HEAD_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is too long")
 
     def _look_at_answer(self, now: float) -> None:
         untaken = self.transport.get_write_buffer_size() + _held_by_system(self.transport)
@@ -200,30 +221,6 @@ class Connection(WithoutUpgrades):
             % (status, headers, len(reason), reason)
         )
         self.transport.close()
-
-
-def most_connections(wanted: int | None) -> int:
-    """As many as are wanted, or as descriptors are left for; their soft limit is raised to the hard one."""
-    descriptors = _descriptors()
-    left = MOST if descriptors is None else max(descriptors - RESERVED, descriptors // 2)
-    if wanted is None:
-        return min(left, MOST)
-    if wanted > left:
-        logger.warning("the limit of %d descriptors leaves %d connections, not %d", descriptors, left, wanted)
-    return min(left, wanted)
-
-
-def _descriptors() -> int | None:
-    """None where there is no limit."""
-    if sys.platform == "win32":
-        return None
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        soft = hard
-    except (OSError, ValueError):
-        pass  # macOS refuses some limits that it names
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _held_by_system(transport: asyncio.Transport) -> int:

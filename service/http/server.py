@@ -16,7 +16,8 @@ import uvicorn
 
 from service.errors import ReloadRefused
 from service.http.app import create_app
-from service.http.connections import Connections, most_connections
+from service.http.connections import Connections
+from service.http.descriptors import most_connections
 from service.http.keys import Keys
 from service.http.own_models import OwnModels
 from service.loader import Loader
@@ -86,7 +87,7 @@ def run(
         StartRefused: a model is not as it should be.
     """
     limit = most_connections(settings.max_connections)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, metrics)
+    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, settings.max_body_bytes, metrics)
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it

@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ from service.metrics import Metrics
 from tests.service.fakes import PATIENCE_S
 
 GET = b"GET / HTTP/1.1\r\nHost: attend\r\n\r\n"
+MAX_BODY_BYTES = 10_000
 LARGE = 20_000_000
 """Bytes, more than the buffers of the system hold."""
 
@@ -57,7 +56,7 @@ def running() -> Running:
         limit: int = 100, head_timeout_s: float = PATIENCE_S, send_timeout_s: float = PATIENCE_S
     ) -> Iterator[SimpleNamespace]:
         metrics, application = Metrics(), Application()
-        connections = Connections(limit, head_timeout_s, send_timeout_s, metrics)
+        connections = Connections(limit, head_timeout_s, send_timeout_s, MAX_BODY_BYTES, metrics)
         listening = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
             application,
@@ -99,6 +98,16 @@ def all_of(connected: socket.socket) -> bytes:
     while chunk := connected.recv(65536):
         said += chunk
     return said
+
+
+def is_broken_off(connected: socket.socket, piece: bytes) -> bool:
+    """Whether the service closes the connection when it gets more and more of this."""
+    try:
+        for _ in range(20_000_000 // len(piece)):
+            connected.sendall(piece)
+    except OSError:
+        return True
+    return False
 
 
 def answer_of(connected: socket.socket) -> bytes:
@@ -216,6 +225,30 @@ def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(running: Running) 
         assert closed(service, "send_timeout") == 0
 
 
+@pytest.mark.parametrize("piece", [b"x" * 10_000, b"X: 1\r\n" * 2000], ids=["one long header", "many headers"])
+@pytest.mark.parametrize("before", [b"", GET])
+def test_a_head_without_end_is_refused(running: Running, before: bytes, piece: bytes) -> None:
+    with running() as service:
+        assert is_broken_off(service.connect(before + b"GET / HTTP/1.1\r\nX: "), piece)
+
+
+def test_trailers_without_end_are_not_read(running: Running) -> None:
+    with running() as service:
+        connected = service.connect(b"POST /held HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
+        assert service.application.held.wait(PATIENCE_S)
+        assert is_broken_off(connected, b"X: 1\r\n" * 2000)
+
+
+def test_a_body_in_the_smallest_chunks_is_read(running: Running) -> None:
+    with running() as service:
+        connected = service.connect(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(MAX_BODY_BYTES):
+            connected.sendall(b"1\r\nx\r\n")
+        connected.sendall(b"0\r\n\r\n" + GET)
+        answer_of(connected)
+        assert service.application.left.wait(PATIENCE_S)
+
+
 def test_one_more_connection_closes_that_which_has_been_idle_longest(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -256,24 +289,3 @@ def test_where_no_connection_is_idle_a_newcomer_gets_503(running: Running, caplo
         service.application.may_answer.set()
         assert answer_of(held).startswith(b"HTTP/1.1 200 ")
     assert "none is idle: newcomers get 503" in caplog.text
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
-@pytest.mark.parametrize(
-    ("soft", "hard", "wanted", "most"),
-    [
-        (128, 128, None, 64),
-        (100, 1000, None, 936),
-        (1000, 1000, 10, 10),
-        (100, 100, 90, 50),
-        (20000, 20000, None, 10000),
-    ],
-)
-def test_connections_leave_descriptors_for_the_service(soft: int, hard: int, wanted: int | None, most: int) -> None:
-    program = (
-        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
-        f"from service.http.connections import most_connections; print(most_connections({wanted}))\n"
-        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
-    )
-    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-    assert said.split() == [str(most), str(hard)]
