@@ -93,7 +93,7 @@ def _running_service(folder: Path) -> Iterator[int]:
 
 
 def _ready_port(said: Path) -> int | None:
-    _, announced, rest = said.read_text().partition("Uvicorn running on http://127.0.0.1:")
+    _, announced, rest = said.read_text().partition(" running on http://127.0.0.1:")
     if not announced:
         return None
     port = int(rest.split()[0])

@@ -58,6 +58,8 @@ def test_the_build_is_sent_what_it_copies_and_nothing_else() -> None:
 def test_the_image_runs_the_service_as_nobody_else_and_asks_its_health() -> None:
     said = dict(instructions())
     assert said["USER"] == "10001"
+    assert "ATTEND_HOST=*" in said["ENV"].split()
+    assert services("compose.cpu.yaml")["attend"]["environment"]["ATTEND_HOST"] == "*"
     assert said["ENTRYPOINT"] == '["python", "-m", "service"]'
     assert said["HEALTHCHECK"].endswith('CMD ["python", "-m", "service.health"]')
 

@@ -37,7 +37,7 @@ class Keys:
         except StartRefused as error:
             logger.error("the API keys stay as they were: %s", error)
         else:
-            logger.info("there are %d API keys", len(self._keys))
+            logger.info("the API keys were read again; how many: %d", len(self._keys))
 
 
 def _read(file: Path | None) -> list[bytes]:
