@@ -38,7 +38,7 @@ def test_a_pod_is_asked_at_paths_that_are_there(pod: dict[str, Any]) -> None:
     routes = {route.path: route.name for route in operations_routes(None, Metrics()).routes}  # type: ignore[attr-defined, arg-type]
     [container] = pod["containers"]
     asked = [container[f"{probe}Probe"]["httpGet"] for probe in ("startup", "readiness", "liveness")]
-    assert [routes[probe["path"]] for probe in asked] == ["live", "ready", "live"]
+    assert [routes[probe["path"]] for probe in asked] == ["ready", "ready", "live"]
     assert {probe["port"] for probe in asked} == {container["ports"][0]["name"]}
 
 
