@@ -40,7 +40,7 @@ class StaticFile:
         """The file, or 304 where the browser has it."""
         headers = HEADERS | {"ETag": self._etag}
         if self._etag in request.headers.get("if-none-match", ""):
-            return Response(status_code=304, headers=headers)
+            return Response(status_code=304, headers=headers | {"Vary": "Accept-Encoding"})
         return await answer(self._content, request, self._media_type, headers)
 
     @cached_property

@@ -25,6 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.multiprocess import mark_process_dead
+
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import StartRefused
 from service.http.access import RateLimiter
@@ -119,6 +121,8 @@ class Supervisor:
         for place, server in enumerate(self._servers):
             if server.process.poll() is not None and time.monotonic() >= server.begun_at + SHORT_LIFE_S:
                 logger.critical("a server has died (%d)", server.process.returncode)
+                # Its connections have gone.
+                mark_process_dead(server.process.pid, str(self._metrics))  # type: ignore[no-untyped-call]
                 self._servers[place] = await self._begin(joins=self._loaded is not None)
 
     async def _begin(self, joins: bool = False) -> "_Server":

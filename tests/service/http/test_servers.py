@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import math
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -123,14 +125,29 @@ def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> N
     supervisor = service.process_id
     servers = [process for process in children(supervisor) if "given_models" in command_of(process)]
     assert len(servers) == 2
-    os.kill(servers[0], signal.SIGKILL)
     ends_at = time.monotonic() + 3 * PATIENCE_S
+    idle = [socket.create_connection((service.base_url.host, service.base_url.port or 80)) for _ in range(20)]
+    while not connections_of(service) >= 20:
+        assert time.monotonic() < ends_at
+    os.kill(servers[0], signal.SIGKILL)
     while len(now := [p for p in children(supervisor) if "given_models" in command_of(p)]) < 2 or now == servers:
         assert time.monotonic() < ends_at
         with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
             assert httpx.get(f"{service.base_url}/health/live").status_code == 200
     with httpx.Client(base_url=service.base_url) as client:
         client.post("/translate", json={"text": "the dog"}).raise_for_status()
+    for connected in idle:
+        connected.close()
+    while not connections_of(service) <= 2:  # this question's own, and that of the fixture
+        assert time.monotonic() < ends_at
+
+
+def connections_of(service: Service) -> float:
+    """As metrics tell it; not a number, which is neither more nor less than any, while they cannot be asked."""
+    with suppress(httpx.TransportError):
+        lines = httpx.get(f"{service.base_url}/metrics").text.splitlines()
+        return float(next(line for line in lines if line.startswith("attend_connections ")).split()[1])
+    return math.nan
 
 
 def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Service) -> None:
