@@ -32,6 +32,8 @@ class Keys:
 
     def reread(self) -> None:
         """Take the keys that the file has now; if it cannot be read or has none, log why and keep the old ones."""
+        if self._file is None:
+            return
         try:
             self._keys = self._given + _read(self._file)
         except StartRefused as error:

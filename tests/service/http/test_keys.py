@@ -1,3 +1,4 @@
+import logging
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_file_that_has_become_bad_leaves_the_keys_as_they_were(file: Path, cap
     assert keys.have(b"s3cret")
     assert "the API keys stay as they were" in caplog.text
     assert "s3cret" not in caplog.text
+
+
+def test_without_a_file_nothing_is_read_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    keys = keys_of(api_keys="one")
+    keys.reread()
+    assert keys.have(b"one")
+    assert caplog.messages == []
 
 
 @pytest.mark.anyio
