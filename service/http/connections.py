@@ -29,6 +29,14 @@ MAX_HEAD_BYTES = 65_536
 OVERHEAD = 8
 """So many times the largest body may come for one request: a body in chunks of a byte each is six times as long."""
 
+LINGER_S = 1.0
+"""For so long what a client sends is read and thrown away, once it has been told to go."""
+
+LINGERING = 32
+"""Connections of which that is true, at most, beside those that are counted."""
+
+ONE_TOO_MANY = b"503 Service Unavailable", b"too many connections", b"retry-after: 1\r\n"
+
 LOG_S = 60.0
 """At most one line in so many seconds tells that the limit of connections is reached."""
 
@@ -55,6 +63,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
         self._longest_idle: deque[tuple[float, Connection]] = deque()
+        self._leaving: deque[asyncio.Transport] = deque(maxlen=LINGERING)
         self._may_log_at = -math.inf
 
     def protocol(self, **of_uvicorn: Any) -> "Connection":
@@ -76,6 +85,17 @@ class Connections:
         """It is gone."""
         self._open.discard(connection)
         self._metrics.connections.set(len(self._open))
+
+    def let_go(self, connection: "Connection") -> None:
+        """After a last word. To close now, with something unread, would take that word from the client."""
+        transport = connection.transport
+        transport.write_eof()
+        transport.set_protocol(asyncio.Protocol())  # reads on, and closes when the client does
+        if len(self._leaving) == LINGERING:
+            self._leaving[0].close()
+        self._leaving.append(transport)
+        connection.loop.call_later(LINGER_S, transport.abort)
+        self.forget(connection)
 
     def closed(self, reason: str) -> None:
         """Count a connection that was closed for this reason."""
@@ -138,7 +158,7 @@ class Connection(WithoutUpgrades):
             super().connection_made(transport)
         else:
             self.transport = transport
-            self._refuse_one_too_many()
+            self._refuse(*ONE_TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._all.forget(self)
@@ -166,11 +186,8 @@ class Connection(WithoutUpgrades):
             self._look_at_head(now)
 
     def close_for_another(self) -> None:
-        """Without a word after an answer, as clients expect it."""
-        if self.cycle is None:
-            self._refuse_one_too_many()
-        else:
-            self.transport.close()
+        """A request that is under way gets 503; a client that has sent none takes that for the end, as it is."""
+        self._refuse(*ONE_TOO_MANY)
 
     def _limit_size(self, size: int) -> None:
         """Of a request that has not come whole. What came with its first byte may belong to the one before."""
@@ -178,9 +195,10 @@ class Connection(WithoutUpgrades):
             self._measured, self._request_bytes = self.scope, 0
             return
         self._request_bytes += size
-        if self._request_bytes > self._all.max_request_bytes:
+        head_is_too_long = self._has_begun_a_head() and self._request_bytes > MAX_HEAD_BYTES
+        if self._request_bytes > self._all.max_request_bytes or (head_is_too_long and self._is_answering()):
             self.transport.abort()
-        elif self._has_begun_a_head() and self._request_bytes > MAX_HEAD_BYTES:
+        elif head_is_too_long:
             self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is too long")
 
     def _look_at_answer(self, now: float) -> None:
@@ -212,15 +230,14 @@ class Connection(WithoutUpgrades):
         """A head that begins has a new scope, which its cycle gets when it has ended."""
         return self.scope is not None and (self.cycle is None or self.cycle.scope is not self.scope)
 
-    def _refuse_one_too_many(self) -> None:
-        self._refuse(b"503 Service Unavailable", b"too many connections", b"retry-after: 1\r\n")
-
     def _refuse(self, status: bytes, reason: bytes, headers: bytes = b"") -> None:
         self.transport.write(
             b"HTTP/1.1 %b\r\n%bconnection: close\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n%b"
             % (status, headers, len(reason), reason)
         )
-        self.transport.close()
+        self.connections.discard(self)
+        self.parser = None  # type: ignore[assignment]  # as uvicorn leaves it
+        self._all.let_go(self)
 
 
 def _held_by_system(transport: asyncio.Transport) -> int:
