@@ -1,4 +1,4 @@
-"""HTML as passages to translate, and back with its tags around the words that they were around.
+"""Documents as passages to translate, and back with their tags around the words that they were around.
 
 Block elements separate passages; they are kept as they are, and so is what must not be translated. Every start tag
 comes out once and unchanged, and inline tags come out balanced.
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from service.formats.passages import Draft, Passage
-from service.formats.tags import Piece, PieceKind, read
+from service.formats.pieces import Piece, PieceKind
+from service.formats.tags import read
 from service.text.restoration import Restored
 
 
 @dataclass(frozen=True)
 class Document:
-    """HTML, in order: what is kept as it is, and passages."""
+    """A text, in order: what is kept as it is, and passages."""
 
     parts: list[str | Passage]
 
@@ -26,7 +27,7 @@ class Document:
         return [part for part in self.parts if isinstance(part, Passage)]
 
     def render(self, translations: Iterable[Restored]) -> str:
-        """The HTML with each passage translated."""
+        """The text with each passage translated."""
         remaining = iter(translations)
         rendered = [part if isinstance(part, str) else part.render(next(remaining)) for part in self.parts]
         return "".join(rendered)
@@ -34,7 +35,11 @@ class Document:
 
 def parse(html: str) -> Document:
     """Read a document, a fragment, or what is neither: nothing is refused."""
-    pieces = read(html)
+    return Document(assembled(read(html)))
+
+
+def assembled(pieces: Sequence[Piece]) -> list[str | Passage]:
+    """What is kept as it is, and passages."""
     ends = _ends(pieces)
     starts = {end: start for start, end in ends.items()}
     breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
@@ -47,7 +52,7 @@ def parse(html: str) -> Document:
             draft = Draft()
         elif piece.kind is not PieceKind.END or start != i:  # an end tag that ends nothing is dropped
             draft.add(piece, start)
-    return Document([*parts, draft.finished()])
+    return [*parts, draft.finished()]
 
 
 def _ends(pieces: Sequence[Piece]) -> dict[int, int]:

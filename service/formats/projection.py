@@ -115,13 +115,19 @@ class _Projection:
         return first < last
 
     def _attention(self, span: Span, words: range) -> dict[int, float]:
-        """How much these target words attend to a part, for all of them in sentences that have some of the part."""
+        """How much these target words attend to a part, for all of them in sentences that have some of the part.
+
+        What covers a sentence covers all of its translation.
+        """
         first = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.source[-1].end)
         attention: dict[int, float] = {}
         for sentence, rows in zip(self._sentences[first:], self._rows[first:], strict=True):
             if sentence.source[0].start >= span.end:
                 break
-            attention.update(zip(rows, sentence.on(span).tolist(), strict=True))
+            covered = span.start <= sentence.source[0].start and sentence.source[-1].end <= span.end
+            attention.update(
+                dict.fromkeys(rows, 1.0) if covered else zip(rows, sentence.on(span).tolist(), strict=True)
+            )
         return {word: mass for word, mass in attention.items() if word in words}
 
     def _runs(self, spans: dict[int, Span], within: Span, into: Span, taken: set[int]) -> dict[int, range]:

@@ -3,35 +3,14 @@
 Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
-
-class PieceKind(Enum):
-    TEXT = auto()
-    START = auto()
-    END = auto()
-    OPAQUE = auto()
-    """To be kept as it is, and a word of the sentence around it: <code>, translate="no"."""
-    MARK = auto()
-    """To be kept as it is, and no word: <img>, a comment."""
-    BREAK = auto()
-    """To be kept as it is, between passages: <p>, <br>, <script>."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of an HTML text."""
-
-    kind: PieceKind
-    raw: str
-    """The HTML as it is written; for a text its characters."""
-    tag: str = ""
-    """Name of an element, in lower case."""
+from service.formats.pieces import Piece, PieceKind
 
 
 def _names(names: str) -> frozenset[str]:
@@ -55,10 +34,22 @@ WORDS = _names("code kbd math samp var")
 UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
 """Elements that are not translated, and that are no part of a sentence."""
 
+INLINE = _names(
+    "a abbr acronym applet audio b bdi bdo big canvas cite data datalist del dfn em font i ins label map mark math "
+    "meter object output picture progress q ruby s slot small span strike strong sub sup time tt u video"
+)
+"""Other elements of HTML: written without an end (<i class="icon"/>) they are no word, as <x/> is."""
+
+HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
+"""Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
+
+REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
+"""What HTML may read as a character (as in html.unescape)."""
+
 
 def read(html: str) -> list[Piece]:
     """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
-    return _split_neighbours(_with_opaque(html, _Reader(html).items))
+    return _split_neighbours(_with_words(_with_opaque(html, _Reader(html).items)))
 
 
 @dataclass(frozen=True)
@@ -88,15 +79,17 @@ class _Reader(HTMLParser):
         self.items.append(_Item(PieceKind.BREAK, len(html)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        tag = _without_value(tag)
         kept = tag in WORDS or tag in UNREAD or any(map(_says_no, attrs))
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK
         self._add(kind, self.get_starttag_text() or "", tag, opaque=kept and kind is PieceKind.START)
 
     def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        tag = _without_value(tag)
         self._add(PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK, self.get_starttag_text() or "", tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self._add(PieceKind.END, "", tag)
+        self._add(PieceKind.END, "", _without_value(tag))
 
     def handle_data(self, data: str) -> None:
         self._add(PieceKind.TEXT, data)
@@ -116,6 +109,11 @@ class _Reader(HTMLParser):
     def _add(self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False) -> None:
         line, column = self.getpos()
         self.items.append(_Item(kind, self._lines[line - 1] + column, raw, tag, opaque))
+
+
+def _without_value(name: str) -> str:
+    """<color=#ff0000> ends with </color>."""
+    return name.partition("=")[0] or name
 
 
 def _says_no(attribute: tuple[str, str | None]) -> bool:
@@ -139,10 +137,25 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
             pieces.append(_opaque(html, items[first : i + 1], is_closed=first in ends, is_note=is_note))
         else:
             i += 1
-            is_break = item.tag in BLOCKS and item.kind is not PieceKind.MARK
-            raw = item.raw or (html[item.start : items[i].start] if item.kind is not PieceKind.TEXT else "")
-            pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, raw, item.tag))
+            raw = html[item.start : items[i].start]
+            if item.kind is PieceKind.TEXT:
+                pieces += _texts(raw, item.raw)
+            else:
+                is_break = item.tag in BLOCKS and item.kind is not PieceKind.MARK
+                pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, item.raw or raw, item.tag))
     return pieces
+
+
+def _texts(raw: str, text: str) -> Iterator[Piece]:
+    """A text as pieces: what is written as a reference is one by itself."""
+    if unescape(raw) != text:  # the parser skipped something
+        raw = escape(text, quote=False)
+    for part in REFERENCE.split(raw) if "&" in raw else [raw]:
+        text = unescape(part) if part.startswith("&") else part
+        if len(text) in (1, len(part)):
+            yield Piece(PieceKind.TEXT, part, text=text)
+        else:
+            yield from (Piece(PieceKind.TEXT, escape(one, quote=False), text=one) for one in text)
 
 
 def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
@@ -180,6 +193,26 @@ def _ends(items: Iterable[_Item]) -> dict[int, int]:
     return ends
 
 
+def _with_words(pieces: list[Piece]) -> list[Piece]:
+    """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
+    words: list[Piece] = []
+    i = 0
+    while i < len(pieces):
+        end = next((j for j in range(i, len(pieces)) if not _could_be_word(pieces[j])), len(pieces))
+        touches = (i > 0 and _is_letter(pieces[i - 1], -1)) or (end < len(pieces) and _is_letter(pieces[end], 0))
+        if i < end and not touches:
+            words.append(Piece(PieceKind.OPAQUE, "".join(piece.raw for piece in pieces[i:end])))
+        else:
+            words += pieces[i : end + 1]
+        i = end if i < end and not touches else end + 1
+    return words
+
+
+def _could_be_word(piece: Piece) -> bool:
+    is_unknown = piece.tag not in INLINE | WORDS | UNREAD | VOID | BLOCKS
+    return piece.kind is PieceKind.MARK and piece.raw.endswith("/>") and is_unknown and not HALVES.match(piece.raw)
+
+
 def _split_neighbours(pieces: list[Piece]) -> list[Piece]:
     """With a break between links, or the like, that touch: <a>Home</a><a>News</a> is not "HomeNews"."""
     split = []
@@ -198,4 +231,4 @@ def _split_neighbours(pieces: list[Piece]) -> list[Piece]:
 
 def _is_letter(piece: Piece, i: int) -> bool:
     """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
-    return piece.kind is PieceKind.TEXT and piece.raw[i:][:1].isalnum() and piece.raw[i] < "\u0590"
+    return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"

@@ -129,6 +129,25 @@ def test_tags_go_where_the_aligned_words_went(html: str, text: str, links: str, 
 
 
 @pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<b>Look!</b> It is red.", "<b>Regarde donc !</b> Il est rouge."),
+        ("<color=#00ff00>Look!</color> It is red.", "<color=#00ff00>Regarde donc !</color> Il est rouge."),
+        ("Look! <size=20>It is red.</SIZE>", "Regarde donc ! <size=20>Il est rouge.</SIZE>"),
+        ("<b>Look! It is</b> red.", "<b>Regarde donc ! Il est</b> rouge."),
+    ],
+)
+def test_an_element_that_covers_a_sentence_covers_its_whole_translation(html: str, expected: str) -> None:
+    """Even where a word of the translation attends to nothing in it."""
+    document = parse(html)
+    source, target = "Look! It is red.", "Regarde donc ! Il est rouge."
+    first = AlignedWords(words("Look!"), words("Regarde donc !"), np.array([[0.9, 0], [0.1, 0], [0, 1]]))
+    second = [[word for word in words(text) if word.start >= n] for text, n in ((source, 6), (target, 15))]
+    sentences = [first, AlignedWords(second[0], second[1], np.eye(4))]
+    assert document.render([restore(protect(source), target, sentences)]) == expected
+
+
+@pytest.mark.parametrize(
     ("html", "text", "links", "expected"),
     [
         ("<b>Stop!</b> Go.", "Arrêtez ! Allez.", "0-0 2-2", "<b>Arrêtez !</b> Allez."),
@@ -193,6 +212,10 @@ def test_entities_are_read_once_and_written_once(html: str, text: str, expected:
         ("a <b> b </b> c", ["a b c"]),
         ("foo<wbr>bar<!-- x -->baz", ["foobarbaz"]),
         ("foo<img src=x>bar <input> baz", ["foo bar baz"]),
+        ("I love cats <img>. So <i class=icon></i>, yes <wbr/> !", ["I love cats. So, yes !"]),
+        ("Hi <x id='A'/>, see <x/><y/> or <ph/>.", ["Hi \ufffc, see \ufffc or \ufffc."]),
+        ("<x/>さん、<b>A<x/></b>", ["\ufffcさん、A"]),
+        ('See <x id=L/>this<x/> or <b/> <bx/> <x id="CLOSE_B"/>', ["See this or"]),
         ("<a>Home</a><a>News</a>", ["Home", "News"]),
         ("<b>H</b>ello<sup>[<a>1</a>][<a>2</a>]</sup> 1<sup>st</sup>", ["Hello 1st"]),
         ("<a href=x><div>One</div><div>Two</div></a>", ["One", "Two"]),
@@ -214,8 +237,12 @@ def test_passages_are_what_a_browser_shows_as_one_line(html: str, passages: list
         ("Press <KBD>Ctrl</KBD>+<kbd>C</kbd>!", "Tapez Boston !", "Tapez <KBD>Ctrl</KBD>+<kbd>C</kbd> !"),
         ('A <i translate="no">B<u>C</u></i> d', "Boston x", '<i translate="no">B<u>C</u></i> x'),
         ("A <span class='x notranslate'>B</span> d", "Boston x", "<span class='x notranslate'>B</span> x"),
-        ("See <code>x</code>, https://x.org?a&b", "Boston, Chicago", "<code>x</code>, https://x.org?a&amp;b"),
+        ("See <code>x</code>, https://x.org?a&b", "Boston, Chicago", "<code>x</code>, https://x.org?a&b"),
+        ("See https://x.org?a&amp;b", "Boston", "https://x.org?a&amp;b"),
         ("The <code>x", "Le Boston", "Le <code>x</code>"),
+        ('Welcome to <x id="APP"/>!', "Willkommen in Boston!", 'Willkommen in <x id="APP"/>!'),
+        ("Hello <x/>, how are you?", "Salut Boston, comment vas-tu ?", "Salut <x/>, comment vas-tu ?"),
+        ("She saw <x/> and <y /> at home.", "彼女は家でBostonとChicagoを見た。", "彼女は家で<x/>と<y />を見た。"),
     ],
 )
 def test_what_is_not_to_be_translated_goes_along_as_it_is(html: str, text: str, expected: str) -> None:
@@ -232,6 +259,7 @@ def test_what_is_not_to_be_translated_goes_along_as_it_is(html: str, text: str, 
         "<?xml version='1.0'?><!-- <p> -->\n<textarea> a\n b </textarea>",
         "<a href=x>\n <img src=y>\n</a> <p></p> <script>var a = '<p>",
         "<p>{name}</p>",
+        "<x/> <y/>, <b>\n<z/></b>&nbsp;&gt;",
     ],
 )
 def test_what_has_no_words_comes_out_byte_for_byte(html: str) -> None:
@@ -240,7 +268,7 @@ def test_what_has_no_words_comes_out_byte_for_byte(html: str) -> None:
 
 def test_white_space_around_passages_stays() -> None:
     html = "<div>\n\t<p> <b> One </b>\n</p>\r\n <!-- c --> Two <img>\n</div>"
-    expected = "<div>\n\t<p>  <b>Un</b> </p>\r\n <!-- c --> Deux <img>\n</div>"
+    expected = "<div>\n\t<p> <b> Un </b>\n</p>\r\n <!-- c --> Deux <img>\n</div>"
     assert translated(html, ("Un", "0-0"), ("Deux", "0-0")) == expected
 
 
@@ -249,6 +277,7 @@ def test_white_space_around_passages_stays() -> None:
     [
         ("a <img src=x> c", "x z", "0-0 1-1", "x <img src=x> z"),
         ("the red <img> car", "la voiture rouge", "0-0 2-1 1-2", "la <img> voiture rouge"),
+        ("I love cats <img>.", "Я люблю кошек.", "0-0 1-1 2-2 3-3", "Я люблю кошек <img>."),
         ("word<img>, more", "mot, plus", "0-0 2-2", "mot<img>, plus"),
         ("<a><img> Home page</a> b", "Page maison b", "0-1 1-0 2-2", "<a><img> Page maison</a> b"),
         ("<i class=icon></i> Save it", "Le sauver", "0-1 1-0", "<i class=icon></i> Le sauver"),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from service.formats.document import parse
 from service.formats.passages import Passage
-from service.formats.tags import PieceKind, read
+from service.formats.pieces import PieceKind
+from service.formats.tags import read
 from service.text.aligned_words import AlignedWords
 from service.text.placeholders import protect
 from service.text.restoration import Restored, restore
@@ -93,6 +94,13 @@ def assert_balanced(html: str) -> None:
         elif piece.kind is PieceKind.END:
             assert opened.pop() == piece.tag
     assert opened == []
+
+
+@given(TREES)
+@example("a <b> b </b> c&amp;<b>\n<img> </b> .")
+@example("x<b> <i> </i></b><!-- c --> <b>y </b>")
+def test_well_formed_html_comes_out_byte_for_byte_without_a_translation(html: str) -> None:
+    assert unchanged(parse(html)) == html
 
 
 def visible(html: str) -> str:
