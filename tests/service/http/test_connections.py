@@ -212,6 +212,16 @@ def test_a_client_that_takes_nothing_is_left_and_its_request_is_freed(running: R
         assert closed(service, "send_timeout") == 1
 
 
+def test_requests_behind_an_answer_that_nobody_takes_end_without_an_error(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(head_timeout_s=0.1, send_timeout_s=0.2) as service:
+        service.connect(3 * GET.replace(b"/", b"/large", 1))
+        while not closed(service, "send_timeout"):
+            all_of(service.connect())
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(running: Running) -> None:
     with running(head_timeout_s=0.1, send_timeout_s=0.2) as service:
         slow = service.connect(GET.replace(b"/", b"/large", 1), buffer=65536)
