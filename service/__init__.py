@@ -7,7 +7,7 @@ The rooms, from the top down; imports go down this list only:
     loading, registry     artifacts to engines; the models of a server, and which one serves a request
     tasks                 translation, classification, embedding, attention, alignment
     formats               HTML: taken apart into passages, and put together again
-    text                  spans and edits, sentences, tokens, placeholders
+    text                  spans and edits, sentences, tokens, kept spans
     engine                who waits and who runs, the searches, loops and their loader; it knows no text and no HTTP
     runner                sessions, caches and passes: the only room that knows ONNX Runtime
     schemas               what clients send and get

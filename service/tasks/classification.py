@@ -14,8 +14,6 @@ from service.schemas.requests import ClassifyRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
-from service.text.respelling import respelled
-from service.text.spans import Edits
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 
@@ -29,8 +27,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class _Text:
-    edits: Edits
-    """From the text as it was sent to the text as the model reads it."""
+    text: str
     windows: list[_Window]
 
 
@@ -80,12 +77,11 @@ class Classifier:
             )
 
     def _text(self, text: str, request: ClassifyRequest, selection: Selection | None) -> _Text:
-        read, edits = respelled(text)
-        [token_ids] = self.tokenizer.encode([read])
+        [token_ids] = self.tokenizer.encode([text])
         if not token_ids:
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
         return _Text(
-            edits,
+            text,
             [
                 _Window(
                     Sequence(ids, Reading(request.evidence)),
@@ -114,8 +110,7 @@ class Classifier:
         label, score = ranked[0]
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
         if evidence or selection is not None:
-            tokens = self.tokenizer.located([i for window in text.windows for i in window.reading.source_ids])
-            shown = [ShownToken.of(token.before(text.edits)) for token in tokens]
+            shown = [ShownToken.of(token) for token in self.tokenizer.read(text.text)]
             prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
             prediction.attention = _attention(shown, text.windows, selection) if selection is not None else None
         return prediction

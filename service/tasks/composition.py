@@ -1,7 +1,6 @@
 """Finished sentences become answers: texts again, with what else the request asked for."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.alignment import AlignedSentence, View, aligned, split_words, word_weights, words_of
 from service.tasks.attention import Seen, Selection, prefix_of
 from service.text.aligned_words import AlignedWords
-from service.text.casing import in_capitals
-from service.text.grouped_numbers import as_written
 from service.text.placeholders import Protected
-from service.text.restoration import AsWritten, Restored, restore, untranslated
+from service.text.restoration import Restored, restore, untranslated
 from service.text.sentences import join, with_wide_marks
 from service.text.spans import Edits, Span
 from service.text.tokenization import Tokenizer
@@ -31,8 +28,6 @@ class Sentence:
     span: Span
     """In the protected text of its paragraph."""
     sequence: Sequence[Search]
-    capitals: bool = False
-    """Whether the sentence is in capitals, and the sequence in small letters."""
     seen: Sequence[Seen] | None = None
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
@@ -88,7 +83,7 @@ def composed(
     aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
     restored = Restored(text, Edits((), ()), (), list)
     if protected.edits.old:
-        restored = _restored(paragraph, text, aligned_sentences if protected.placeholders else [], direction)
+        restored = _restored(paragraph, text, aligned_sentences if protected.placeholders else [])
     best = _alternative(sentences, 0, restored.text)
     translation = Translation(**vars(best), source_tokens=source_tokens)
     if len(sentences) > 1:
@@ -110,7 +105,7 @@ def composed(
 def _restored_passage(paragraph: Paragraph, tokenizer: Tokenizer, direction: Direction) -> Restored:
     """The translation of a passage of a document."""
     text, targets = _joined(paragraph, 0, tokenizer, direction)
-    return _restored(paragraph, text, _aligned_sentences(paragraph, targets, tokenizer), direction)
+    return _restored(paragraph, text, _aligned_sentences(paragraph, targets, tokenizer))
 
 
 def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Direction) -> tuple[str, list[Span]]:
@@ -118,7 +113,7 @@ def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Di
     text, spans = paragraph.protected.text, [sentence.span for sentence in paragraph.sentences]
     decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in paragraph.sentences])
     targets = [
-        with_wide_marks(in_capitals(target) if sentence.capitals else target, sentence.span.of(text), direction.target)
+        with_wide_marks(target, sentence.span.of(text), direction.target)
         for sentence, target in zip(paragraph.sentences, decoded, strict=True)
     ]
     return join(text, spans, targets, direction.source, direction.target)
@@ -133,7 +128,7 @@ def _alternatives(
     for rank in range(1, n_best):
         joined, targets = _joined(paragraph, rank, tokenizer, direction)
         in_order = _aligned_in_order(paragraph, joined, targets)
-        text = restore(paragraph.protected, joined, in_order, _writing(direction)).text
+        text = restore(paragraph.protected, joined, in_order).text
         by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
     return list(by_text.values())[1:] or None
 
@@ -144,8 +139,8 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         if sentence.seen is None:
             continue
-        source = tokenizer.located(sentence.sequence.source_ids)
-        target = tokenizer.located(sentence.hypothesis().token_ids)
+        source = tokenizer.read(sentence.span.of(paragraph.protected.text))
+        target = tokenizer.written(sentence.hypothesis().token_ids)
         weights = sentence.seen.output.weights
         sentences.append(
             AlignedSentence(
@@ -157,17 +152,12 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
     return sentences
 
 
-def _restored(paragraph: Paragraph, text: str, sentences: list[AlignedSentence], direction: Direction) -> Restored:
+def _restored(paragraph: Paragraph, text: str, sentences: list[AlignedSentence]) -> Restored:
     """The paragraph with its placeholders."""
     if not paragraph.sentences:
-        return untranslated(paragraph.protected, _writing(direction))
+        return untranslated(paragraph.protected)
     aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in sentences]
-    return restore(paragraph.protected, text, aligned_words, _writing(direction))
-
-
-def _writing(direction: Direction) -> AsWritten:
-    """Numbers as the target language writes them."""
-    return partial(as_written, source=direction.source, target=direction.target)
+    return restore(paragraph.protected, text, aligned_words)
 
 
 def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:

@@ -22,9 +22,8 @@ from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, 
 from service.schemas.requests import EmbedRequest
 from service.schemas.timing import Timing
 from service.tasks.pooling import refuse_not_finite, windows
-from service.text.respelling import respelled
 from service.text.sentences import sentence_spans
-from service.text.spans import Edits, Span
+from service.text.spans import Span
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 Vectors = NDArray[np.float64]
@@ -52,9 +51,8 @@ class _Stretch:
     """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
 
     start: int
-    """Where it begins in the text as the model reads it."""
-    edits: Edits
-    """From the user's text to the text as the model reads it."""
+    """Where it begins in the text."""
+    text: str
     windows: list[Sequence[Embedded]]
 
     @property
@@ -116,20 +114,20 @@ class Embedder:
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
-        read, edits = respelled(text)
         if self.manifest.task == "translation":
-            spans = sentence_spans(read, request.source or self.manifest.directions[0].source)
-            spans = spans or [Span(0, len(read))]  # of marks alone
+            spans = sentence_spans(text, request.source or self.manifest.directions[0].source)
+            spans = spans or [Span(0, len(text))]  # of marks alone
             nothing = [self.manifest.special_tokens.eos]
-            pieces = [piece for piece in self.tokenizer.encode_spans(read, spans, limit) if piece[1] != nothing]
+            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
         else:
-            pieces = [(Span(0, len(read)), ids) for ids in self.tokenizer.encode([read]) if ids]
+            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if ids]
         if not pieces:
             raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
-        return [
-            _Stretch(span.start, edits, [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)])
-            for span, token_ids in pieces
-        ]
+        stretches = []
+        for span, token_ids in pieces:
+            read = [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)]
+            stretches.append(_Stretch(span.start, span.of(text), read))
+        return stretches
 
     def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
         numbers = n_vectors * self.width
@@ -142,9 +140,12 @@ class Embedder:
     def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
         found = [window.output.vectors for stretch in text for window in stretch.windows]
         if request.pooling == "none":
-            located = [(stretch, token) for stretch in text for token in self.tokenizer.located(stretch.token_ids)]
             return TokenEmbeddings.model_construct(
-                tokens=[ShownToken.of(token.moved(stretch.start).before(stretch.edits)) for stretch, token in located],
+                tokens=[
+                    ShownToken.of(token.moved(stretch.start))
+                    for stretch in text
+                    for token in self.tokenizer.read(stretch.text)
+                ],
                 embeddings=_numbers(np.concatenate(found), request),
             )
         mean = np.sum(found, axis=0) / sum(len(stretch.token_ids) for stretch in text)

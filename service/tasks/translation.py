@@ -16,13 +16,10 @@ from service.schemas.requests import TranslateRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
-from service.text.casing import in_small_letters, without_emphasis, without_title_case
-from service.text.grouped_numbers import grouped_numbers
-from service.text.placeholders import WORDS_ALONE, Protected, protect
-from service.text.respelling import degrees_in_words
-from service.text.scripts import foreign_words
+from service.text.kept_spans import apostrophes, kept_spans
+from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
-from service.text.spans import Edits, Span
+from service.text.spans import Span
 from service.text.tokenization import Tokenizer, beside_each
 
 NewSearch = Callable[[], Search]
@@ -117,9 +114,9 @@ class Translator:
         self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction
     ) -> Manuscript:
         if request.format == "text":
-            return Manuscript([self._paragraph(_protected(text, [], direction), request, new_search, direction)])
+            return Manuscript([self._paragraph(self._protected(text, [], direction), request, new_search, direction)])
         document = parse(text)
-        protected = [_protected(passage.text, passage.keep, direction) for passage in document.passages]
+        protected = [self._protected(passage.text, passage.keep, direction) for passage in document.passages]
         for passage, one in zip(document.passages, protected, strict=True):
             inline = len(passage.elements) + len(one.placeholders)
             if inline > MOST_INLINE:
@@ -128,6 +125,9 @@ class Translator:
                     f"the limit is {MOST_INLINE}"
                 )
         return Manuscript([self._paragraph(one, request, new_search, direction) for one in protected], document)
+
+    def _protected(self, text: str, keep: list[Span], direction: Direction) -> Protected:
+        return protect(text, kept_spans(text, keep, direction.source, self.tokenizer.writes), apostrophes(text))
 
     def _paragraph(
         self, protected: Protected, request: TranslateRequest, new_search: NewSearch, direction: Direction
@@ -138,21 +138,11 @@ class Translator:
         else:
             whole = stripped(text, Span(0, len(text)))
             spans = [whole] if whole else []
-        small = plain = text
-        if not all(span.of(text)[1:].islower() for span in spans):  # else no sentence has capitals to change
-            stand_ins = [one.place for one in protected.placeholders]
-            count_tokens = self.tokenizer.count_tokens
-            small = in_small_letters(text, spans, direction.source, stand_ins, count_tokens)
-            plain = without_title_case(small, spans, direction.source, stand_ins, count_tokens)
-            plain = without_emphasis(plain, spans, stand_ins, count_tokens)
-        if protected.placeholders and not protected.translatable:
-            spans = []
+        spans = [span for span in spans if protected.has_words(span)]  # the rest is the same in every language
         sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(plain, spans, limit):
-            if any(map(str.isalpha, span.of(plain))):  # numbers and marks alone are the same in every language
-                search = new_search()
-                sequence = Sequence(source_ids, search, slots=search.beam_size)
-                sentences.append(Sentence(span, sequence, capitals=span.of(small) != span.of(text)))
+        for span, source_ids in self.tokenizer.encode_spans(text, spans, limit):
+            search = new_search()
+            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
         return Paragraph(protected, sentences)
 
     def _attention_passes(
@@ -171,11 +161,3 @@ class Translator:
                 passes.append(sentence.seen)
         refuse_beyond(self.max_attention_weights, n_weights)
         return passes
-
-
-def _protected(text: str, keep: list[Span], direction: Direction) -> Protected:
-    if not keep and WORDS_ALONE.fullmatch(text):
-        return Protected(text, text, (), Edits((), ()))
-    foreign = foreign_words(text, direction.source)
-    in_words = degrees_in_words(text, direction.source, direction.target)
-    return protect(text, [*keep, *foreign], grouped_numbers(text, direction.source), in_words)

@@ -5,7 +5,7 @@ and for one that did not come out the original takes the place of the word that 
 """
 
 import re
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from itertools import pairwise
 import numpy as np
 
 from service.text.aligned_words import AlignedWords, Mass, core
-from service.text.placeholders import Placeholder, Protected, found, is_letter, stand_ins_in
+from service.text.kept_spans import kept_spans
+from service.text.placeholders import Placeholder, Protected, is_letter, stand_ins_in
 from service.text.scripts import is_unspaced
 from service.text.spans import Edits, Span, edited, overlapping
 
-AsWritten = Callable[[str], str]
 Copies = Sequence[tuple[Span, Span]]
-"""Spans of a source text, in order, that a translation has unchanged, or another notation of, and where it has them."""
+"""Spans of a source text, in order, that a translation has unchanged, and where it has them."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Restored:
     edits: Edits
     """From the translation as the model wrote it to this one."""
     copies: Copies
-    """Spans of the original text that are in this text as they were, or as its language writes them, in the order of
-    the original, and where."""
+    """Spans of the original text that are in this text as they were, in the order of the original, and where."""
     align_words: Callable[[], list[AlignedWords]]
     """The words of the original text and of this one; a placeholder is aligned to itself alone. Only formats such as
     HTML need them."""
@@ -48,44 +47,36 @@ class _Edit:
     placeholder: int | None = None
 
 
-def restore(
-    protected: Protected, translated: str, aligned_words: Iterable[AlignedWords] = (), as_written: AsWritten = str
-) -> Restored:
+def restore(protected: Protected, translated: str, aligned_words: Iterable[AlignedWords] = ()) -> Restored:
     """Put every placeholder back.
 
     Args:
         aligned_words: of the protected text and of its translation, one for each sentence, in order.
-        as_written: how the language of the translation writes what a placeholder is.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
     if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
-    return _Restoration(protected, translated, sentences, as_written).restored()
+    return _Restoration(protected, translated, sentences).restored()
 
 
-def untranslated(protected: Protected, as_written: AsWritten = str) -> Restored:
-    """The original, as a translation of the protected text, with its placeholders as the other language writes them."""
-    spans = [one.span for one in protected.placeholders]
-    text, moves = edited(protected.original, [(span, as_written(span.of(protected.original))) for span in spans])
-    changed = [old for old, new in zip(moves.old, moves.new, strict=True) if old.of(protected.original) != new.of(text)]
-    ends = pairwise([0, *(position for span in changed for position in span.pair), len(protected.original)])
-    pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
-    edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
-    return Restored(text, edits, [(piece, moves.after(piece)) for piece in pieces], list)
+def untranslated(protected: Protected) -> Restored:
+    """The original, as a translation of the protected text."""
+    original = protected.original
+    whole = Span(0, len(original))
+    return Restored(
+        original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)] if original else [], list
+    )
 
 
 class _Restoration:
-    def __init__(
-        self, protected: Protected, translated: str, sentences: list[AlignedWords], as_written: AsWritten
-    ) -> None:
+    def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
-        originals = [one.span.of(protected.original) for one in protected.placeholders]
-        self._written = [as_written(original) for original in originals]
+        self._written = [one.span.of(protected.original) for one in protected.placeholders]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()
-        strange = [span for span, _ in found(translated)]
-        invented = [span for span in strange if span.of(translated) in originals]
+        strange = [kept.span for kept in kept_spans(translated)]
+        invented = [span for span in strange if span.of(translated) in self._written]
         self._spare = {*surplus, *invented}
         """What came out once too often."""
         self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
@@ -202,21 +193,25 @@ class _Restoration:
         return self._after(self._taken[first].end if first < after else last, i)
 
     def _symbol(self, i: int) -> _Edit:
-        """The model was not shown it: inside a sentence it goes behind the translation of the word before it, as close
-        as it was, and outside to where it was."""
+        """The model was not shown it: inside a sentence it goes to the translation of the word that it touches or else
+        of the word before it, as close as it was, and outside to where it was."""
         placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
         if n is None:
-            point = self._between(placeholder.place.start)
-            taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, point)
-            return _Edit(Span(point, point), taken_out.lstrip(" ") if is_unspaced(before) else taken_out, i)
+            point, end = self._between(placeholder.place.start), self._between(placeholder.place.end)
+            taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, end)
+            return _Edit(Span(point, end), taken_out.lstrip(" ") if is_unspaced(before) else taken_out, i)
         sentence = self._sentences[n]
+        touches_next = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
+        space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
+        following = bisect_left(sentence.source, placeholder.place.end, key=lambda span: span.start)
+        if touches_next and space and following < len(sentence.source):
+            point = sentence.target[int(sentence.mass[:, following].argmax())].start
+            return _Edit(Span(point, point), self._written[i], i)
         word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
         point = sentence.target[int(sentence.mass[:, word].argmax())].end
-        space = around[placeholder.span.start - 1 : placeholder.span.start].isspace()
-        before, after = self._around(point, point)
-        touches = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
-        return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches)
+        _, after = self._around(point, point)
+        return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""

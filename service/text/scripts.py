@@ -16,7 +16,10 @@ _UNSPACED = re.compile(rf"[{JAPANESE}\u3001-\u301f\uff01-\uff9f]")
 
 _LETTERS = {
     "Cyrillic": r"\u0400-\u052f",
-    "Japanese": r"\u2e80-\u30ff\u3190-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
+    "Japanese": (  # without punctuation
+        r"\u2e80-\u2fff\u3005-\u3007\u3031-\u3035\u3040-\u30ff\u3190-\u9fff\uf900-\ufaff\uff66-\uff9f"
+        r"\U00020000-\U0003ffff"
+    ),
     "other": (  # from Greek and Hebrew to Korean
         r"\u0370-\u03ff\u0530-\u1cff\u2c80-\u2e7f\u3100-\u318f\ua000-\ua71f\ua800-\uab2f\uabc0-\ud7ff\ufb13-\ufdff"
         r"\ufe70-\ufefc\U00010000-\U0001d7ff\U0001e000-\U0001efff"

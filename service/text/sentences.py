@@ -11,14 +11,14 @@ from itertools import pairwise
 import sentencex
 
 from service.text.abbreviations import rejoined
-from service.text.scripts import is_unspaced
+from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Span
 
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
 
-CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))")
-"""Where one column ends and the next begins: at a tab, and before a line between spaces."""
+CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[A-ZÀ-ÖØ-ÞА-ЯЁ])")
+"""Where one column ends and the next begins: at a tab, before a line between spaces, and in Settings > Network."""
 
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
 """No kanji: (株) is a company."""
@@ -43,7 +43,7 @@ WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 
 QUOTATION_MARKS = str.maketrans("『』", "「」")
 """The library ends sentences inside the former, and not inside the latter."""
-BEFORE_NUMBER = re.compile(r"(?<=[。！？])(?=[0-9])")
+WIDE_END = re.compile(rf"(?<=[。！？])(?={LETTER})")
 """Where a sentence ends without space, and the library does not see it."""
 
 WINDOW = 2_000
@@ -91,7 +91,7 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     line, start = WIDE_SPACE.sub(" ", line).translate(QUOTATION_MARKS), 0
     while start < len(line):
         window = line[start : start + WINDOW]
-        parts = [part for parts in sentencex.segment(language, window) for part in BEFORE_NUMBER.split(parts)]
+        parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
         lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
             lengths.pop()  # the last sentence may go on behind the window

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from service.text.japanese_numbers import KANJI_DIGITS, in_kanji
 from service.text.scripts import LETTER
 
 StandInKind = Literal["person", "place", "number", "year"]
@@ -50,7 +49,9 @@ _IN_OTHER_LETTERS = {
 }
 _ENDING = "(?:[еоё][ймю]|[аеийоуыьюя])?"
 _KATAKANA = r"[\u30a1-\u30fa\u30fc]"
-_IN_NUMBERS = rf"[\d{KANJI_DIGITS}十百千万億兆]"
+_KANJI_DIGITS = "〇一二三四五六七八九"
+_WIDE_DIGITS = str.maketrans("0123456789", "０１２３４５６７８９")
+_IN_NUMBERS = rf"[\d{_KANJI_DIGITS}十百千万億兆]"
 
 
 def named_in_other_letters(text: str) -> Iterator[str]:
@@ -74,3 +75,11 @@ def written(stand_in: str) -> str:
         forms.append(rf"{behind}(?=[А-Я])(?i:(?:{russian}){_ENDING})(?!{LETTER})")
         forms.append(rf"(?<!{_KATAKANA})(?:{japanese})(?!{_KATAKANA})")
     return "|".join(forms)
+
+
+def in_kanji(number: str) -> tuple[str, str, str]:
+    """A number below ten thousand in wide digits and in kanji: 48 as ４８, 四八 and 四十八."""
+    digits = [_KANJI_DIGITS[int(digit)] for digit in number]
+    places = zip(digits, ("千", "百", "十", "")[-len(digits) :], strict=True)
+    counted = [f"{digit}{place}" for digit, place in places if digit != _KANJI_DIGITS[0]]
+    return number.translate(_WIDE_DIGITS), "".join(digits), re.sub("一(?=[十百千])", "", "".join(counted))

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import unicodedata
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -14,7 +15,7 @@ import tokenizers
 from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.text.sentences import halves
 from service.text.spans import Span
-from service.text.tokens import Token, located, piece_of
+from service.text.tokens import REPLACEMENT, Token, located, piece_of, placed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -56,16 +57,26 @@ class Tokenizer:
         except ValueError as error:
             raise ArtifactRefused(f"{path}: {error}") from None
         """UTF-8 of each token, or the name of a special one."""
-        self.count_tokens = lru_cache(maxsize=10_000)(self._count_tokens)
-        """How many tokens a word is."""
+        merged = (piece for piece in self.pieces.values() if isinstance(piece, bytes) and len(piece) > 1)
+        self._characters = frozenset("".join(piece.decode(errors="ignore") for piece in merged))
+        """Those that the vocabulary has in more than single bytes."""
+        self.writes = lru_cache(maxsize=10_000)(self._writes)
+        """Whether a text can be written in more than bytes: what it is read as, or that in small letters."""
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         """Token ids of each text, with the end of sequence where the model wants it."""
         texts = [OTHER_SPACE.sub(" ", text) for text in texts]
         return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
 
-    def _count_tokens(self, word: str) -> int:
-        return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
+    def _writes(self, text: str) -> bool:
+        normalizer = self._tokenizer.normalizer
+        signs = "".join(character for character in text if unicodedata.category(character)[0] in "NS")
+        read = normalizer.normalize_str(text).strip() if normalizer else text
+        # "m2" is not what m² is to be
+        return all(
+            character.isascii() or not self._characters.isdisjoint((character, character.lower()))
+            for character in signs + read
+        )
 
     def encode_spans(self, text: str, spans: list[Span], limit: int) -> list[tuple[Span, list[int]]]:
         """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
@@ -84,12 +95,21 @@ class Tokenizer:
         return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
-        """Text of each sequence, without special tokens."""
+        """Text of each sequence, without special tokens, and without bytes that are no UTF-8."""
         texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
-        return [text.translate(WINDOWS_1252) for text in texts]
+        return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
-    def located(self, token_ids: list[int]) -> list[Token]:
-        """Each token with the characters that it covers, of its source text or of the text that it is decoded to."""
+    def read(self, text: str) -> list[Token]:
+        """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as."""
+        encoding = self._tokenizer.encode(OTHER_SPACE.sub(" ", text))
+        spans = (
+            Span(start, end) if isinstance(self.pieces[i], bytes) else Span(len(text), len(text))
+            for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
+        )
+        return [placed(self.pieces[i], span, text) for i, span in zip(encoding.ids, spans, strict=True)]
+
+    def written(self, token_ids: list[int]) -> list[Token]:
+        """Each token with the characters that it covers of the text that it is decoded to."""
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
 

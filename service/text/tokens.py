@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from service.text.spans import Edits, Span
+from service.text.spans import Span
 
 SPACE = "▁"
 """A space at the start of a token, as users see it."""
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Token(NamedTuple):
@@ -32,20 +33,17 @@ class Token(NamedTuple):
         """The same token in a text that has so many more characters before it."""
         return self._replace(start=self.start + offset, end=self.end + offset)
 
-    def before(self, edits: Edits) -> "Token":
-        """The same token in the text before it was edited."""
-        span = edits.before(self.span)
-        return self._replace(start=span.start, end=span.end)
-
 
 def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
-    """The text that pieces are together, and each of them in it.
+    """The text that pieces are together, without bytes that are no UTF-8, and each of them in it.
 
     Args:
         pieces: UTF-8 of each token; the name of a special token, which is nothing in the text.
     """
     text, ends = _characters(b"".join(piece for piece in pieces if isinstance(piece, bytes)))
     character_at = [i for i, (start, end) in enumerate(pairwise([0, *ends])) for _ in range(start, end)]
+    before = [*accumulate((character != REPLACEMENT for character in text), initial=0)]
+    """How many characters the text without replacements has before each of this one."""
     spaces = 1 if text.startswith(" ") else 0
     tokens = []
     sizes = (len(piece) if isinstance(piece, bytes) else 0 for piece in pieces)
@@ -54,10 +52,16 @@ def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
             start = end = character_at[first] if first < len(character_at) else len(text)
         else:
             start, end = character_at[first], character_at[after - 1] + 1
-            covered = text[start:end]
-            start += len(covered) - len(covered.lstrip()) if not covered.isspace() else 0
-        tokens.append(Token(_shown(piece), max(0, start - spaces), max(0, end - spaces)))
-    return text[spaces:], tokens
+        token, start, end = placed(piece, Span(start, end), text)
+        tokens.append(Token(token, max(0, before[start] - spaces), max(0, before[end] - spaces)))
+    return text.replace(REPLACEMENT, "")[spaces:], tokens
+
+
+def placed(piece: bytes | str, span: Span, text: str) -> Token:
+    """A token that stands for a span of a text, without the space before it."""
+    covered = span.of(text)
+    n_spaces = len(covered) - len(covered.lstrip()) if not covered.isspace() else 0
+    return Token(_shown(piece), span.start + n_spaces, span.end)
 
 
 def _characters(data: bytes) -> tuple[str, list[int]]:
@@ -70,7 +74,7 @@ def _characters(data: bytes) -> tuple[str, list[int]]:
             good, bad = data[position : position + error.start].decode(), error.end - error.start
         sizes = [len(character.encode()) for character in good]
         if bad:
-            good += "\N{REPLACEMENT CHARACTER}"
+            good += REPLACEMENT
             sizes.append(bad)
         text += good
         ends += list(accumulate(sizes, initial=ends[-1]))[1:]

@@ -2,6 +2,7 @@
 
 import base64
 from typing import Any
+from unicodedata import normalize
 
 import httpx
 import numpy as np
@@ -61,17 +62,19 @@ def test_rows_sum_to_one_and_base64_is_json(server: httpx.Client) -> None:
         np.testing.assert_allclose(weights, decoded, atol=1e-6)
 
 
-@pytest.mark.parametrize("text", ["🎉 Bravo, café\u0301!", "Łódź and English", "A\u00a0dog  runs. \n\n Two\tdogs"])
+@pytest.mark.parametrize(
+    "text", ["🎉 Bravo, cafe\u0301!", "A soft\u00adened \uff44og", "A\u00a0dog  runs. \n\n Two\tdogs"]
+)
 def test_spans_are_of_the_text_as_it_was_sent(server: httpx.Client, text: str) -> None:
     translation = ask(server, "/translate", text=text, attention={"heads": "mean", "layers": "last"}, alignment=True)
     attention = translation["attention"]
     for tokens, whole in ((attention["source"], text), (attention["target"], translation["text"])):
         covered = {i for token in tokens for i in range(*token["span"])}
-        assert "".join(whole[i] for i in range(len(whole)) if i not in covered).strip() in ("", "🎉")
+        assert "".join(whole[i] for i in range(len(whole)) if i not in covered).strip() in ("", "🎉", "\u00ad")
         for token in tokens:
             shown = token["token"].removeprefix("▁")
             if not shown.startswith(("<", "▁")):
-                assert shown.strip() in whole[slice(*token["span"])]
+                assert shown.strip() in normalize("NFKC", whole[slice(*token["span"])].replace("\u00ad", ""))
 
 
 def test_what_is_not_translated_has_the_span_of_the_whole_and_the_tokens_of_what_stands_for_it(

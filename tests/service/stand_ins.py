@@ -1,6 +1,12 @@
-"""Stand-ins that tests know, whichever models copy best."""
+"""Stand-ins that tests know, whichever models copy best, in place of what is kept."""
 
-from service.text.placeholders import found
+from collections.abc import Iterable
+from unicodedata import category
+
+from service.text import placeholders
+from service.text.kept_spans import kept_spans
+from service.text.placeholders import Protected
+from service.text.spans import Span
 from service.text.stand_ins import StandInKind
 
 KNOWN: dict[StandInKind, tuple[str, ...]] = {
@@ -10,5 +16,14 @@ KNOWN: dict[StandInKind, tuple[str, ...]] = {
 }
 
 
-def placeholders(text: str) -> list[str]:
-    return [span.of(text) for span, _ in found(text)]
+def writes(text: str) -> bool:
+    """What a vocabulary writes that has all letters, and no signs."""
+    return all(c.isascii() or (category(c)[0] != "S" and category(c) != "Me") for c in text)
+
+
+def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
+    return placeholders.protect(text, kept_spans(text, keep, writes=writes))
+
+
+def kept(text: str) -> list[str]:
+    return [one.span.of(text) for one in kept_spans(text)]

@@ -3,9 +3,9 @@
 import re
 
 from service.formats.document import Document
-from service.text.placeholders import protect
 from service.text.restoration import untranslated
 from service.text.spans import Span
+from tests.service.stand_ins import protect
 
 
 def words(text: str) -> list[Span]:

@@ -1,5 +1,3 @@
-# ruff: noqa: RUF001  Punctuation of several scripts is what is tested.
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 import tokenizers
+from tokenizers import normalizers
 
 from service.errors import ArtifactRefused, DeadlinePassed
 from service.text.tokenization import SHORT, Tokenizer, beside_each
 from tests.service.fakes import PATIENCE_S
+from tests.service.text.byte_level import byte_level_bpe
 from tests.service.tiny_artifacts import EOS
 
 
@@ -21,6 +23,51 @@ def test_a_source_ends_with_the_end_of_sequence_and_decoding_drops_it(tokenizer:
     encoded = tokenizer.encode(["the dog runs", "a cat"])
     assert [ids[-1] for ids in encoded] == [EOS, EOS]
     assert tokenizer.decode(encoded) == ["the dog runs", "a cat"]
+
+
+def test_bytes_that_are_no_character_are_left_out_of_translations(normalizing: Tokenizer) -> None:
+    half = next(i for i, piece in normalizing.pieces.items() if piece == b"\xf0")
+    (dog,) = normalizing.encode(["dog"])
+    assert normalizing.decode([[*dog, half]]) == ["dog"]
+
+
+@pytest.fixture
+def normalizing(tmp_path: Path) -> Tokenizer:
+    """One that has "é" and "m2" in its vocabulary."""
+    path = tmp_path / "tokenizer.json"
+    byte_level_bpe(["été, m2 dog."], normalizers.Replace("\u00ad", ""), normalizers.NFKC()).save(str(path))
+    return Tokenizer(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("~", True),
+        ("é", True),
+        ("e\u0301t", True),
+        ("\u0301", False),
+        ("m²", False),
+        ("É", True),
+        ("，", True),
+        ("ｄ", True),
+        ("ñ", False),
+        ("²", False),
+        ("。", False),
+    ],
+)
+def test_a_vocabulary_writes_what_it_has_in_more_than_bytes(normalizing: Tokenizer, text: str, expected: bool) -> None:
+    assert normalizing.writes(text) == expected
+
+
+def test_tokens_of_a_source_cover_the_text_as_it_was_sent(normalizing: Tokenizer) -> None:
+    text = "e\u0301té， ｄog\u00ad…"
+    assert normalizing.encode([text]) == normalizing.encode(["été, dog..."])
+    words = {text[token.start : token.end] for token in normalizing.read(text)}
+    assert {"e\u0301té", "，", "ｄog"} <= words
+
+
+def test_the_end_of_sequence_covers_nothing(tokenizer: Tokenizer) -> None:
+    assert [(token.start, token.end) for token in tokenizer.read("a cat")] == [(0, 1), (2, 5), (5, 5)]
 
 
 def test_any_white_space_is_read_as_a_space(tokenizer: Tokenizer) -> None:

@@ -1,0 +1,194 @@
+"""The kinds of spans that come out of a translation byte for byte, as far as their letters alone tell them.
+
+What only a vocabulary tells, signs and words that it cannot write, is in unwritable.py.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from service.text.scripts import JAPANESE, LETTER
+
+Reads = Literal["word", "number", "mark", "break"]
+"""What a span is in its sentence: a word, a number, nothing that the sentence lacks without it (a tag, an emoji), or
+the end of a line."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Spans of one kind.
+
+    Args:
+        hint: characters of which every such span has one; a text without any is not searched.
+    """
+
+    name: str
+    hint: str
+    pattern: re.Pattern[str]
+    reads: Reads = "word"
+
+
+def _kind(name: str, hint: str, pattern: str, reads: Reads = "word") -> Kind:
+    return Kind(name, hint, re.compile(pattern, re.VERBOSE), reads)
+
+
+_NOT_IN_WORD = rf"(?<!{LETTER})"
+_END_OF_WORD = rf"(?!{LETTER})"
+_LAST = r"(?<![.,;:!?'’…*\]])"
+"""Punctuation behind an address is its sentence's."""
+_IN_ADDRESS = rf"""
+    (?:[^\s<>"(){{}}«»“”\u3000-\u303f{JAPANESE}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
+      | (?<=[/=_])(?:[{JAPANESE}]+(?=[/=_?&\#])|[\u3005\u30a1-\u30ff\u3400-\u9fff]+(?=\s|$)))"""
+"""A sentence goes on in hiragana, so no address ends in them."""
+_FLAGS = r"[-+0\#]{0,4}\d{0,4}(?:\.\d{1,4})?"
+_PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]"
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_HEX = "[0-9a-fA-F]{1,4}"
+_TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
+_EXTENSION = (
+    "txt|md|rst|pdf|docx?|xlsx?|pptx?|odt|csv|tsv|json|ya?ml|toml|xml|html?|css|s?css|[jt]sx?|py|rb|php|go|rs|java|kt"
+    "|c|cc|cpp|h|hpp|cs|sh|bat|ps1|exe|dll|so|jar|apk|msi|dmg|iso|zip|t?gz|tar|7z|rar|bz2|xz|png|jpe?g|gif|svg|webp"
+    "|bmp|ico|tiff?|mp[34]|wav|ogg|flac|mkv|avi|mov|webm|srt|ass|vtt|ini|cfg|conf|env|log|lock|sql|db|bak|tmp|po|pot"
+)
+
+KINDS = (
+    _kind(  # `npm install`, ``a ` b``, ```fenced```
+        "code",
+        "`",
+        rf"""{_NOT_IN_WORD}(?<!`)```(?:[^`]|`(?!``))+```(?!`)
+          | {_NOT_IN_WORD}(?<!`)(?P<ticks>`{{1,3}})(?!`)(?:(?!(?P=ticks))[^\n])+
+            (?:(?P=ticks)(?!{LETTER})|(?<=[^\s(])(?P=ticks))(?!`)""",
+    ),
+    _kind(  # https://x.org/a?b=1, www.x.org, <https://x.org>
+        "url",
+        ":.",
+        rf"""(?P<angle><)?(?:(?i:https?|(?<![a-z0-9])(?:ftp|sftp|ssh|git|file|wss?))://|{_NOT_IN_WORD}www\.)
+             {_IN_ADDRESS}+{_LAST}(?(angle)>)""",
+    ),
+    _kind(  # tom@example.com
+        "e-mail",
+        "@",
+        rf"""(?P<angle><)?(?:mailto:)?{_NOT_IN_WORD}(?<![.%+-])(?:{LETTER}|[.%+-])+
+             @(?:{LETTER}|-)+(?:\.(?:{LETTER}|-)+)+(?(angle)>)""",
+    ),
+    _kind(  # example.com/a, localhost:8000
+        "host",
+        ".t",
+        rf"""(?<![A-Za-z0-9_.@-])(?:[A-Za-z0-9-]+\.)+(?:{_TOP_LEVEL})(?![A-Za-z0-9_-])
+               (?::\d{{1,5}})?(?:[/?\#]{_IN_ADDRESS}*{_LAST})?
+          | {_NOT_IN_WORD}localhost(?::\d{{1,5}}(?:[/?\#]{_IN_ADDRESS}*{_LAST})?|/{_IN_ADDRESS}*{_LAST})""",
+    ),
+    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py
+        "path",
+        "\\/",
+        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
+          | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
+          | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=\w))+(?:(?<=[a-z0-9_])/)?(?<![.])
+          | {_NOT_IN_WORD}(?<![/.])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
+    ),
+    _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}
+        "braces",
+        "{",
+        r"[$%\#@]?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}",
+    ),
+    _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
+    _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
+    _kind("heart", "<", r"(?<![\w<])<3+(?!\w)", "mark"),
+    _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->
+        "angle brackets", "<", r"<(?:/?[A-Za-z0-9][^<>\n]{0,200}|!--[^<>]{0,200}--|[%?][^<>\n]{0,200}[%?])>"
+    ),
+    _kind("entity", "&", r"&(?:[A-Za-z]{2,10}\d{0,2}|\#\d{2,6}|\#x[0-9A-Fa-f]{2,6});", "mark"),  # &nbsp;
+    _kind("line break", "\\", r"(?:(?<!\\)\\[nNrt])+", "break"),  # and a tab, which ends a column
+    _kind(  # \", \u00e9; in Don\'t it is an apostrophe
+        "escape", "\\", r"\\(?:[\\vfh\"0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|'(?!(?<=\w\\')\w))", "mark"
+    ),
+    _kind(  # %s, %1$s, %(name)s, %.2f, %-3d, %@, %%; "50 %discount" and "100%s" are prose
+        "printf",
+        "%",
+        rf"""(?<!%){_NOT_IN_WORD}%\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
+          | (?<!%){_NOT_IN_WORD}(?<!\d[ \u00a0\u202f])(?:{_PRINTF})(?:{_PRINTF}|%%)*
+          | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
+    ),
+    _kind("%name%", "%", r"(?<![\w%])%[A-Za-z_][\w.-]{0,80}%(?!\w)"),  # of Symfony
+    _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}\$?"),
+    _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
+    _kind(":name", ":", r"(?:(?<=^)|(?<=[\s(\[\"'«]))(?::[a-z_][a-z0-9_]+)(?![\w:])"),  # of Laravel
+    _kind("!name", "!", r"(?:(?<=^)|(?<=[\s(\[\"'«]))![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
+    _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=\w)){0,80}"),
+    _kind("#tag", "#", r"(?<![\w&#])\#(?=\w*[^\W\d_])[^\W\d]\w{1,80}", "word"),
+    _kind(  # --name, --name=x, -x behind a word
+        "flag",
+        "-",
+        r"(?<![^\s(\[\"'|])--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
+    ),
+    _kind("__NAME__", "_", rf"{_NOT_IN_WORD}__[A-Za-z][A-Za-z0-9_]{{0,80}}__{_END_OF_WORD}"),
+    _kind(  # MAX_SIZE, snake_case, getName()
+        "identifier",
+        "_(",
+        rf"""{_NOT_IN_WORD}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\(\))?{_END_OF_WORD}
+          | {_NOT_IN_WORD}[A-Za-z_][A-Za-z0-9_.]*\(\)""",
+    ),
+    _kind(  # report.pdf, archive.tar.gz, .env
+        "file name",
+        ".",
+        rf"""{_NOT_IN_WORD}(?<![.@/-])[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*\.(?:{_EXTENSION}){_END_OF_WORD}
+             (?!\.\w) | (?<![\w.])\.(?:env|gitignore|bashrc|htaccess)\b""",
+    ),
+    _kind("UUID", "-", rf"{_NOT_IN_WORD}[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{_END_OF_WORD}"),
+    _kind(  # 192.168.1.1, with a port or a mask; 2001:db8::1, 00:1A:2B:3C:4D:5E; 10:30:45 is a time
+        "IP or MAC address",
+        ".:",
+        rf"""{_NOT_IN_WORD}(?<!\d[.,:/])(?<![+-]){_OCTET}(?:\.{_OCTET}){{3}}
+               (?:[:/]\d{{1,5}})?(?![\w/]|[.,:]\d)
+          | {_NOT_IN_WORD}(?<!:)(?=[a-fA-F:]{{0,32}}\d)
+            (?:{_HEX}(?::{_HEX}){{3,7}} | (?:{_HEX}(?::{_HEX}){{0,6}})?::{_HEX}(?::{_HEX}){{0,6}})
+            (?!{LETTER}|:|[.,]\d)""",
+    ),
+    _kind(  # v1.2, 2.0.1-rc1; 12.05.1990 is a date, 1.234.567 a number
+        "version",
+        ".",
+        rf"""{_NOT_IN_WORD}[vV]\d{{1,4}}(?:\.\d{{1,5}})+(?:-[a-z]+(?:\.?\d{{1,4}})?)?{_END_OF_WORD}
+          | {_NOT_IN_WORD}(?<![.,:/+-])(?!\d{{1,2}}\.\d{{1,2}}\.\d{{4}}(?!\d))(?!\d{{1,3}}(?:\.\d{{3}})+(?!\d))
+            \d{{1,5}}(?:\.\d{{1,5}}){{2,4}}(?:-[a-z]+(?:\.?\d{{1,4}})?)?(?!{LETTER}|[.,:/-]\d)""",
+    ),
+    _kind(  # +33 1 23 45 67 89, (555) 987-6543, 0 800 123 456, 8 495 123-45-67, 03(1234)5678
+        "telephone number",
+        "0123456789",
+        rf"""{_NOT_IN_WORD}(?<![.,:/-])(?:
+            (?:tel:)?\+(?=(?:[^\d\n]{{0,2}}\d){{7}})\d{{1,4}}(?:[ \u00a0.-]?\(?\d{{1,8}}\)?){{1,6}}
+          | [(（]\d{{2,5}}[)）][ \u00a0]?\d{{2,4}}(?:[ \u00a0－-]\d{{2,4}})+ | \d{{3}}-\d{{4}}
+          | 0\d{{1,4}}[(（]\d{{1,4}}[)）]\d{{3,4}} | 0\d{{0,4}}(?:[ \u00a0]\d{{2,8}}){{2,6}}
+          | 8[ \u00a0]\(?\d{{3}}\)?[ \u00a0]\d{{3}}-\d\d-?\d\d
+          )(?!{LETTER}|[/-]|[.,:]\d)""",
+        "number",
+    ),
+    _kind(  # 2027-01-31, 978-3-16-148410-0, 03-1234-5678; 1990-2000 is a range
+        "digits with hyphens",
+        "-－−‐ー",
+        rf"{_NOT_IN_WORD}(?<![.,:/-])\d{{1,9}}(?:[-－−‐ー]\d{{1,9}}){{2,8}}(?!{LETTER}|[/-]|[.,:]\d)",
+        "number",
+    ),
+    _kind(  # 45d95c2, 0xDEADBEEF
+        "hash",
+        "0123456789",
+        rf"""{_NOT_IN_WORD}(?:0x[0-9a-fA-F]{{2,}}
+          | (?=[a-f]{{0,40}}\d)(?=\d{{0,40}}[a-f])[0-9a-f]{{7,}}){_END_OF_WORD}""",
+    ),
+    _kind(  # A1B2C3, XJ-9000, 12345-A; COVID-19 and 4K are words
+        "code",
+        "0123456789",
+        rf"""{_NOT_IN_WORD}(?<![-.,])(?!\d+[A-Z](?![A-Z\d-]))(?=[A-Z-]{{0,40}}\d)(?=[\d-]{{0,40}}[A-Z])
+             (?=(?:[A-Z-]*\d){{3}}|[A-Z]+\d+[A-Z]+\d|\d+[A-Z]+\d+[A-Z])[A-Z0-9]+(?:-[A-Z0-9]+)*(?<=....)
+             (?!{LETTER}|-)""",
+    ),
+    _kind(  # #42, 451234, id:5551234567
+        "order number",
+        "0123456789",
+        rf"""(?<![\w.,/&-])\#\d+(?:-[A-Z0-9]+)*{_END_OF_WORD}
+          | {_NOT_IN_WORD}(?<![.,/+-])(?<!\d[ \u00a0\u202f])\d{{5,}}(?:[/-][A-Z0-9]+)*(?!{LETTER}|[.,/-]?\d)""",
+        "number",
+    ),
+    _kind("formula", "^", r"(?<![\w^])\w+(?:\^[\w]+)+(?![\w^])"),  # x^2
+    _kind("about", "~", rf"(?<![\w~/])~[ ]?\d[\d.,]*(?<=\d)(?!{LETTER})", "number"),  # ~5
+)
+"""Where two begin at the same place, the first is kept."""

@@ -1,0 +1,136 @@
+"""Which spans of a text must come out of its translation byte for byte: URLs, {name}, %s, signs that cannot be written.
+
+What is found here is carried through the model by stand_ins.py and put back by restoration.py.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from service.text.kept_kinds import KINDS, Reads
+from service.text.scripts import LETTER, foreign_words
+from service.text.sentences import MARK
+from service.text.spans import Span, overlapping
+from service.text.unwritable import Writes, unwritable
+
+WORDS_ALONE = re.compile(
+    r"(?:[A-Za-zÀ-ÖØ-öø-ÿ ,;?'’\"\n\t]|[.:](?!\S)|!(?!\w)|\((?=[A-Za-z])|(?<=[A-Za-z])\)"
+    r"|(?<![\w:])[0-9]{1,3}(?![\w:]|\W*\d))*"
+)
+"""A text whose letters tell nothing to keep, in any language, and that need not be searched. It may have small
+numbers."""
+_UNIT = re.compile(
+    rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})",
+)
+"""Small letters and digits that make no word, right behind a span: {n}px, {n}th, %dMB."""
+_JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,2}")
+"""What makes one of two spans: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
+_CLOSING = re.compile(r"[<{\[]/|\{\\")
+"""The end of a tag, or a tag of subtitles: no word of a sentence."""
+_TAGS_AT_END = re.compile(rf"(?:\s*#{LETTER}+)+\s*$", re.MULTILINE)
+
+_ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A span, and what it is in its sentence."""
+
+    span: Span
+    reads: Reads = "word"
+
+
+def everything(_: str) -> bool:
+    """What a vocabulary writes that has all characters."""
+    return True
+
+
+def kept_spans(text: str, keep: Iterable[Span] = (), language: str = "", writes: Writes = everything) -> list[Kept]:
+    """The spans of a text, in order; none touches another.
+
+    Args:
+        keep: what is kept in any case.
+        language: of the text; words in letters of other scripts are kept, if its script is known.
+        writes: whether the vocabulary has the characters of a text.
+    """
+    taken = [Kept(span) for span in keep]
+    taken = _with_free(_with_free([], taken), _of_kinds(text))
+    if not text.isascii():
+        taken += (Kept(span) for span in foreign_words(text, language))
+        taken += (Kept(*found) for found in unwritable(text, writes))
+    joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
+    tags = {start for match in _TAGS_AT_END.finditer(text) for start in range(*match.span())} if "#" in text else ()
+    return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
+
+
+def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
+    """Apostrophes that are written as in program text, Don\\'t, and what they are read as."""
+    return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
+
+
+def _of_kinds(text: str) -> Iterator[Kept]:
+    if WORDS_ALONE.fullmatch(text):
+        return
+    found = [
+        (match.start(), order, Kept(Span(*match.span()), kind.reads))
+        for order, kind in enumerate(KINDS)
+        if any(hint in text for hint in kind.hint)
+        for match in kind.pattern.finditer(text)
+        if not _is_list_mark(text, *match.span())
+    ]
+    yield from (kept for _, _, kept in sorted(found, key=lambda item: item[:2]))
+
+
+def _is_list_mark(text: str, start: int, end: int) -> bool:
+    """Whether it stands before an entry of a list, "1.2.3 Overview", and so outside the sentence."""
+    mark = MARK.match(text, start) if text[start - 1 : start] in ("", "\n") else None
+    return mark is not None and mark.end() >= end
+
+
+def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
+    """What is found joins what is taken, unless something there overlaps it; of two the first."""
+    spans = [kept.span for kept in taken]
+    added, end = [], 0
+    for kept in sorted(found, key=lambda kept: kept.span.start):
+        first, last = overlapping(spans, kept.span)
+        if kept.span.start >= end and first == last:
+            added.append(kept)
+            end = kept.span.end
+    return sorted([*taken, *added], key=lambda kept: kept.span.pair) if added else taken
+
+
+def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
+    """Spans with the unit behind them, and those that touch as one."""
+    joined: list[Kept] = []
+    for kept in spans:
+        span, last = kept.span, joined[-1] if joined else None
+        if last is not None and span.end <= last.span.end:
+            continue
+        unit = _UNIT.match(text, span.end) if kept.reads in ("word", "number") else None
+        if unit is not None:
+            kept = replace(kept, span=Span(span.start, unit.end()))
+        if last is None or not _touch(text, last, kept):
+            joined.append(kept)
+        else:
+            reads = last.reads if last.reads != "mark" else kept.reads
+            joined[-1] = Kept(Span(last.span.start, kept.span.end), reads)
+    return joined
+
+
+def _touch(text: str, left: Kept, right: Kept) -> bool:
+    if right.span.start < left.span.end:
+        return True
+    reads = {left.reads, right.reads}
+    if right.span.start == left.span.end:
+        return "break" not in reads
+    return not reads & {"mark", "break"} and _JOINT.fullmatch(text, left.span.end, right.span.start) is not None
+
+
+def _reads(text: str, kept: Kept, is_tag_at_end: bool) -> Reads:
+    """A span that touches a word is no word of the sentence: {0}Files, {i}Je, {/i}, [^1]. Nor is a tag at its end."""
+    if kept.reads not in ("word", "number"):
+        return kept.reads
+    start, end = kept.span.pair
+    around = text[max(0, start - 1) : start] + text[end : end + 1]
+    touches_word = re.search(LETTER, around) is not None
+    return "mark" if touches_word or is_tag_at_end or _CLOSING.match(text, start) else kept.reads
