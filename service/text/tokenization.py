@@ -102,11 +102,15 @@ class Tokenizer:
     def read(self, text: str) -> list[Token]:
         """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as."""
         encoding = self._tokenizer.encode(OTHER_SPACE.sub(" ", text))
-        spans = (
-            Span(start, end) if isinstance(self.pieces[i], bytes) else Span(len(text), len(text))
-            for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True)
-        )
-        return [placed(self.pieces[i], span, text) for i, span in zip(encoding.ids, spans, strict=True)]
+        starts = [*(start for start, _ in encoding.offsets[1:]), len(text)]
+        tokens = []
+        for i, (start, end), following in zip(encoding.ids, encoding.offsets, starts, strict=True):
+            if isinstance(self.pieces[i], str):
+                start = end = len(text)
+            while end < following and unicodedata.combining(text[end]):  # an accent that is read with its letter
+                end += 1
+            tokens.append(placed(self.pieces[i], Span(start, end), text))
+        return tokens
 
     def written(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it is decoded to."""
