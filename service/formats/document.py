@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from service.formats.passages import Draft, Passage
+from service.formats.passages import HTML, Draft, Notation, Passage
 from service.formats.pieces import Piece, PieceKind
 from service.formats.tags import read
 from service.text.restoration import Restored
@@ -38,19 +38,21 @@ def parse(html: str) -> Document:
     return Document(assembled(read(html)))
 
 
-def assembled(pieces: Sequence[Piece]) -> list[str | Passage]:
+def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
     """What is kept as it is, and passages."""
     ends = _ends(pieces)
     starts = {end: start for start, end in ends.items()}
     breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]
     parts: list[str | Passage] = []
-    draft = Draft()
+    draft = Draft(notation)
     for i, piece in enumerate(pieces):
         start, end = starts.get(i, i), ends.get(i, i)
         if piece.kind is PieceKind.BREAK or breaks[start] != breaks[end]:  # an inline element around blocks is none
             parts += [draft.finished(), piece.raw]
-            draft = Draft()
-        elif piece.kind is not PieceKind.END or start != i:  # an end tag that ends nothing is dropped
+            draft = Draft(notation)
+        elif piece.kind is PieceKind.END and start == i:  # an end tag that ends nothing is dropped
+            draft.part()
+        else:
             draft.add(piece, start)
     return [*parts, draft.finished()]
 

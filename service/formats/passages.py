@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from service.formats.flanking import Tags, flanking
 from service.formats.pieces import Piece, PieceKind
 from service.formats.projection import Part, project
 from service.text.aligned_words import closes
@@ -20,8 +21,25 @@ OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 SPACE = " \t\n\r\f"
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
-ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-"""Characters of HTML that are not written as they are."""
+MOST_OF_REFERENCE = 40
+"""Characters of a reference at most: &CounterClockwiseContourIntegral;"""
+BLOCK = re.compile(r"(\d{1,9})[.)](?=\s)|(?:[-+*]|#{1,6})(?=\s)|>")
+"""What begins a list, a heading or a quote in Markdown where it begins a line."""
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a format writes a text."""
+
+    escapes: Mapping[str, str]
+    """How characters of a translation are written, if not as they are."""
+    has_marks: bool = False
+    """Whether emphasis is between marks, which must be where they are read as such."""
+    begins_line: bool = False
+    """Whether the passage must not begin as a list does."""
+
+
+HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 @dataclass(frozen=True)
@@ -52,20 +70,41 @@ class Passage:
     """Each after its parent; those of one parent in order."""
     keep: list[Span]
     """Spans of the text that a translation is to have as they are."""
-    escapes: Mapping[str, str]
-    """How characters of a translation are written, if not as they are."""
+    notation: Notation
 
     def render(self, translation: Restored) -> str:
         """The passage with a translation for its text."""
-        characters = [self.escapes.get(character, character) for character in translation.text]
+        text = translation.text
+        characters = [self.notation.escapes.get(character, character) for character in text]
+        block = BLOCK.match(text) if self.notation.begins_line else None
+        if block and not self.text.startswith(block.group()):
+            characters[block.end(1) if block[1] else 0] = "\\" + text[block.end(1) if block[1] else 0]
         for source, target in translation.copies:
-            if source.of(self.text) == target.of(translation.text):
+            if source.of(self.text) == target.of(text):
                 characters[target.start : target.end] = self.written[source.start : source.end]
-        parts = [Part(element.span, element.parent) for element in self.elements]
-        places = project(parts, self.text, translation.text, translation.align_words(), translation.copies)
-        return "".join([self.before, *self._tagged(characters, places), self.after])
+        return "".join([self.before, *self._tagged(characters, *self.placed(translation)), self.after])
 
-    def _tagged(self, characters: list[str], places: list[Span]) -> Iterator[str]:
+    def placed(self, translation: Restored) -> tuple[Tags, list[Span]]:
+        """The tags of each element, and where they go in a translation."""
+        text = translation.text
+        parts = [Part(element.span, element.parent) for element in self.elements]
+        places = project(parts, self.text, text, translation.align_words(), translation.copies)
+        tags = [
+            (
+                self._beside(element.span.start, element.start_tag, text, place.start),
+                self._beside(element.span.end, element.end_tag, text, place.end),
+            )
+            for element, place in zip(self.elements, places, strict=True)
+        ]
+        is_new = self.notation.has_marks and text != self.text
+        return flanking(text, parts, tags, places) if is_new else (tags, places)
+
+    def _beside(self, position: int, tag: str, translated: str, place: int) -> str:
+        """A tag as it is written in a translation: white space beside it is none in Japanese, if it was not there."""
+        is_new = is_unspaced(_around(translated, place)) and not is_unspaced(_around(self.text, position))
+        return tag.strip(SPACE) if is_new else tag
+
+    def _tagged(self, characters: list[str], tags: Tags, places: list[Span]) -> Iterator[str]:
         children: dict[int | None, list[int]] = {}
         for i in sorted(range(len(places)), key=lambda i: places[i].pair):
             children.setdefault(self.elements[i].parent, []).append(i)
@@ -80,10 +119,10 @@ class Passage:
             yield from characters[position:reached]
             position = reached
             if child is not None:
-                yield _beside(characters, position, self.elements[child].start_tag)
+                yield tags[child][0]
                 open_elements.append((child, iter(children.get(child, []))))
             else:
-                yield _beside(characters, position, self.elements[parent].end_tag) if parent is not None else ""
+                yield tags[parent][1] if parent is not None else ""
                 open_elements.pop()
 
 
@@ -102,7 +141,7 @@ class _Tag:
 class Draft:
     """A passage while it is read."""
 
-    escapes: Mapping[str, str] = field(default_factory=lambda: ESCAPES)
+    notation: Notation = HTML
     _text: list[str] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
     _keep: list[Span] = field(default_factory=list)
@@ -142,6 +181,14 @@ class Draft:
                 inner, (start, name) = self._open.popitem()
                 self._close(start, piece.raw if inner == element else f"</{name}>")
 
+    def part(self) -> None:
+        """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
+        for i in range(len(self._written) - 1, max(0, len(self._written) - MOST_OF_REFERENCE) - 1, -1):
+            if self._written[i] in "&<":
+                self._written[i] = self.notation.escapes[self._written[i]]
+            if not self._written[i].isalnum() and self._written[i] != "#":
+                break
+
     def finished(self) -> str | Passage:
         """The passage; how it is written if it has no text."""
         while self._open:
@@ -165,7 +212,7 @@ class Draft:
             Element(one.span, one.start_tag, one.end_tag, None if one.parent is None else one.parent - first)
             for one in elements[first:last]
         ]
-        return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.escapes)
+        return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.notation)
 
     def _add_space(self, space: str) -> None:
         if self._after_end and self._text[-1] == " ":
@@ -241,7 +288,5 @@ def _is_at(element: Element, position: int) -> bool:
     return element.parent is None and element.span.start == element.span.end == position
 
 
-def _beside(characters: list[str], position: int, tag: str) -> str:
-    """A tag as it is written there: in Japanese without white space beside it."""
-    around = "".join(characters[max(0, position - 1) : position + 1])
-    return tag.strip(SPACE) if is_unspaced(around) else tag
+def _around(text: str, position: int) -> str:
+    return text[max(0, position - 1) : position + 1]

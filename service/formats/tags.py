@@ -49,7 +49,7 @@ REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32}
 
 def read(html: str) -> list[Piece]:
     """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
-    return _split_neighbours(_with_words(_with_opaque(html, _Reader(html).items)))
+    return _split_neighbours(with_words(_with_opaque(html, _Reader(html).items)))
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def _ends(items: Iterable[_Item]) -> dict[int, int]:
     return ends
 
 
-def _with_words(pieces: list[Piece]) -> list[Piece]:
+def with_words(pieces: list[Piece]) -> list[Piece]:
     """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
     words: list[Piece] = []
     i = 0

@@ -139,8 +139,10 @@ class TranslateRequest(_AttendingRequest):
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    format: Literal["text", "html"] = Field(
-        default="text", description="html: tags stay, and inline ones go where the aligned words went."
+    format: Literal["text", "html", "markdown"] = Field(
+        default="text",
+        description="html, markdown: tags and marks stay, and inline ones go where the aligned words went; code is not "
+        "translated.",
     )
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 

@@ -10,7 +10,7 @@ from service.engine.beam_search import Search
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.formats.document import parse
+from service.formats import document, markdown
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 from service.schemas.timing import Timing
@@ -93,8 +93,10 @@ class Translator:
 
     def _new_search(self, request: TranslateRequest) -> NewSearch:
         """How every sentence of a request is searched."""
-        if request.format == "html" and (request.attention or request.alignment or request.alternatives):
-            raise NotAcceptable("attention, alignment and alternatives are of plain text, the format is html")
+        if request.format != "text" and (request.attention or request.alignment or request.alternatives):
+            raise NotAcceptable(
+                f"attention, alignment and alternatives are of plain text, the format is {request.format}"
+            )
         decoding = self.manifest.decoding
         assert decoding is not None, "a translator's manifest has one"
         limit = self.manifest.limits.max_target_tokens
@@ -115,16 +117,16 @@ class Translator:
     ) -> Manuscript:
         if request.format == "text":
             return Manuscript([self._paragraph(self._protected(text, [], direction), request, new_search, direction)])
-        document = parse(text)
-        protected = [self._protected(passage.text, passage.keep, direction) for passage in document.passages]
-        for passage, one in zip(document.passages, protected, strict=True):
+        read = markdown.parse(text) if request.format == "markdown" else document.parse(text)
+        protected = [self._protected(passage.text, passage.keep, direction) for passage in read.passages]
+        for passage, one in zip(read.passages, protected, strict=True):
             inline = len(passage.elements) + len(one.placeholders)
             if inline > MOST_INLINE:
                 raise NotAcceptable(
-                    f"a passage of the HTML has {inline} inline tags, placeholders and symbols, "
+                    f"a passage of the text has {inline} inline tags, placeholders and symbols, "
                     f"the limit is {MOST_INLINE}"
                 )
-        return Manuscript([self._paragraph(one, request, new_search, direction) for one in protected], document)
+        return Manuscript([self._paragraph(one, request, new_search, direction) for one in protected], read)
 
     def _protected(self, text: str, keep: list[Span], direction: Direction) -> Protected:
         return protect(text, kept_spans(text, keep, direction.source, self.tokenizer.writes), apostrophes(text))

@@ -1,10 +1,16 @@
 """Words of a text, and what becomes of a document that is not translated."""
 
 import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
 
 from service.formats.document import Document
-from service.text.restoration import untranslated
+from service.text.aligned_words import AlignedWords
+from service.text.restoration import restore, untranslated
 from service.text.spans import Span
+from service.text.stand_ins import STAND_INS
 from tests.service.stand_ins import protect
 
 
@@ -14,3 +20,39 @@ def words(text: str) -> list[Span]:
 
 def unchanged(document: Document) -> str:
     return document.render(untranslated(protect(passage.text, passage.keep)) for passage in document.passages)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_stand_ins() -> Iterator[None]:
+    """Which words models copy best is measured, and no matter here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STAND_INS, "place", ("Boston", "Chicago", "Berlin"))
+        yield
+
+
+def aligned(source: str, target: str, links: str | None) -> AlignedWords:
+    """Words of both, where each target word attends equally to the source words that it is linked to ("0-0 1-2");
+    by default to the one with the same number."""
+    source_words, target_words = words(source), words(target)
+    if links is None:
+        return AlignedWords(source_words, target_words, np.eye(len(target_words), len(source_words)))
+    mass = np.zeros((len(target_words), len(source_words)), np.float32)
+    for link in links.split():
+        s, t = map(int, link.split("-"))
+        mass[t, s] = 1
+    return AlignedWords(source_words, target_words, mass / np.maximum(1, mass.sum(axis=1, keepdims=True)))
+
+
+def rendered(document: Document, *translations: tuple[str, str | None]) -> str:
+    """The document with each of its passages that is more than placeholders translated, as (text, links) says."""
+    remaining = iter(translations)
+    restored = []
+    for passage in document.passages:
+        protected = protect(passage.text, passage.keep)
+        if protected.has_words(Span(0, len(protected.text))):
+            text, links = next(remaining)
+            restored.append(restore(protected, text, [aligned(protected.text, text, links)]))
+        else:
+            restored.append(untranslated(protected))
+    assert next(remaining, None) is None
+    return document.render(restored)

@@ -1,0 +1,153 @@
+"""Inline marks of Markdown and where they are. What is a mark is decided by markdown-it-py, by CommonMark's rules."""
+
+import re
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from markdown_it import MarkdownIt, rules_inline
+from markdown_it.rules_block import StateBlock, reference
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+from service.formats.pieces import PieceKind
+from service.text.spans import Span
+
+Rule = Callable[[StateInline, bool], bool]
+Environment = MutableMapping[str, Any]
+"""What the parser knows of the whole text: where reference links go."""
+
+NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]:?")
+TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
+"""The box of a task, and the kind of an alert."""
+PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
+"""What has a mark before it and one after it, and how long that is, if it is the same."""
+SINGLE = {
+    "code_inline": PieceKind.OPAQUE,
+    "note": PieceKind.MARK,
+    "html_inline": PieceKind.MARK,
+    "text_special": PieceKind.TEXT,
+    "softbreak": PieceKind.TEXT,
+    "hardbreak": PieceKind.BREAK,
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark, or what is not written as it is read."""
+
+    kind: PieceKind
+    span: Span
+    name: str
+    """That of the parser's token."""
+    text: str = ""
+    """What is read."""
+
+
+def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
+    """Those of one paragraph, in order, with pairs properly nested."""
+    state = _State(text, PARSER, environment, [])
+    PARSER.inline.tokenize(state)
+    for rule in PARSER.inline.ruler2.getRules(""):
+        rule(state)
+    for token in sorted((token for token in state.tokens if "at" in token.meta), key=lambda token: token.meta["at"]):
+        yield from _of(token, environment, base)
+
+
+def _of(token: Token, environment: Environment, base: int) -> Iterator[Mark]:
+    at, (start, end) = token.meta["at"], token.meta.get("span", (0, 0))
+    name = token.type.removesuffix("_open").removesuffix("_close")
+
+    def mark(kind: PieceKind, start: int, end: int, read: str = "") -> Mark:
+        return Mark(kind, Span(base + start, base + end), name, read)
+
+    if name == "link" and token.markup == "autolink":
+        if token.nesting == 1:
+            yield mark(PieceKind.OPAQUE, start, end)
+    elif name == "link":
+        yield mark(PieceKind.START, start, at) if token.nesting == 1 else mark(PieceKind.END, at, end)
+    elif name in PAIRS and token.nesting:
+        first = at - (token.type == "strong_open")
+        yield mark(PieceKind.START if token.nesting == 1 else PieceKind.END, first, first + PAIRS[name])
+    elif name == "image" and token.content.strip():
+        inside = start + 2
+        yield mark(PieceKind.START, start, inside)
+        yield from marks(token.content, environment, base + inside)
+        yield mark(PieceKind.END, inside + len(token.content), end)
+    elif name == "image":
+        yield mark(PieceKind.MARK, start, end)
+    elif name in SINGLE:
+        yield mark(SINGLE[name], start, end, " " if name == "softbreak" else token.content)
+
+
+class _State(StateInline):
+    """The parser's state, where each token knows at which character it begins."""
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        token = super().push(ttype, tag, nesting)
+        token.meta["at"] = self.pos
+        return token
+
+
+def _located(rule: Rule) -> Rule:
+    """A rule whose tokens know all that they were made of."""
+
+    def located(state: StateInline, silent: bool) -> bool:
+        start, n_before = state.pos, len(state.tokens)
+        matched = rule(state, silent)
+        if matched and not silent:
+            for token in state.tokens[n_before:]:
+                token.meta.setdefault("span", (start, state.pos))
+        return matched
+
+    return located
+
+
+def _located_delimiters(rule: Rule) -> Rule:
+    """The same for a rule that makes several tokens of a run of characters."""
+
+    def located(state: StateInline, silent: bool) -> bool:
+        start, n_before = state.pos, len(state.tokens)
+        matched = rule(state, silent)
+        end = state.pos
+        for token in reversed(state.tokens[n_before:]):
+            if end > start:
+                end -= len(token.content)
+                token.meta["at"] = end
+        return matched
+
+    return located
+
+
+def _note(state: StateInline, silent: bool) -> bool:
+    """A footnote, or its mark: markdown-it-py knows neither. It reads a box as text."""
+    found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
+    if found is None or found.end() > state.posMax:
+        return False
+    end = found.end() - (state.pos > 0 and found.group().endswith(":"))
+    if not silent:
+        state.push("hardbreak" if found.group().startswith("[!") else "note", "", 0)
+    state.pos = end
+    return True
+
+
+def _reference(state: StateBlock, first: int, after: int, silent: bool) -> bool:
+    """Where a reference goes; a footnote is a paragraph."""
+    is_note = state.src.startswith("[^", state.bMarks[first] + state.tShift[first])
+    return not is_note and reference(state, first, after, silent)
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.inline.ruler2.disable("fragments_join")
+    ruler = parser.inline.ruler
+    for name in ("autolink", "backticks", "entity", "escape", "html_inline", "image", "link", "newline"):
+        ruler.at(name, _located(getattr(rules_inline, "backtick" if name == "backticks" else name)))
+    ruler.at("emphasis", _located_delimiters(rules_inline.emphasis.tokenize))
+    ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
+    parser.block.ruler.at("reference", _reference)
+    ruler.before("link", "note", _located(_note))
+    return parser
+
+
+PARSER = _parser()

@@ -1,0 +1,123 @@
+"""Markdown in, Markdown out: what is no text stays as it is, and marks go around the words that they were around."""
+
+from pathlib import Path
+
+import pytest
+
+from service.formats.flanking import flanking
+from service.formats.markdown import parse
+from service.formats.projection import Part
+from service.text.spans import Span
+from tests.service.formats.documents import known_stand_ins, rendered, unchanged
+
+__all__ = ["known_stand_ins"]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "passages"),
+    [
+        ("# One *two* #\n\nThree\nfour\n====\n", ["One two", "Three four"]),
+        ("> One\n> two\nlazy\n>\n> - three\n>   four\n", ["One two lazy", "three four"]),
+        ("1. One\n2) Two\n   + Three\n- [ ] Four\n- [x] Five\n", ["One", "Two", "Three", "Four", "Five"]),
+        ("One  \ntwo\\\nthree", ["One", "two", "three"]),
+        ("| One | `x` |\n|-----|:---:|\n| a \\| b |\n| c | d | more |\n", ["One", "\ufffc", "a | b", "c", "d"]),
+        ("> One | two\n> -|-\n> three | four\n", ["One", "two", "three", "four"]),
+        ("```sh\nls\n```\n\n    code\n\n~~~\nx\n~~~\n***\n", []),
+        ("---\ntitle: One\n---\n\nTwo\n\n---\n", ["Two"]),
+        ("<div>\n<p>One <b>two</b></p>\n</div>\n\n<!-- x -->\n", ["One two"]),
+        ("One[^1] [two][r] [three].\n\n[^1]: Four\n\n[r]: /u 'five'\n[three]: /v\n", ["One two three.", "Four"]),
+        ("> [!NOTE]\n> One\n", ["One"]),
+        ("Press <kbd>Ctrl</kbd>+`C`, <http://a.b>", ["Press \ufffc+\ufffc, \ufffc"]),
+        ("![One](a.png) ![](b.png)two", ["One two"]),
+        ("snake_case, 2 * 3, a*b, ** x **, \\*y\\*, ~z~", ["snake_case, 2 * 3, a*b, ** x **, *y*, ~z~"]),
+        ("a &amp; b &lt;c&gt; &copy;\n", ["a & b <c> ©"]),
+        ("One\r\ntwo\r\n\r\n* three\r\n", ["One two", "three"]),
+    ],
+)
+def test_passages_are_paragraphs_headings_and_cells(markdown: str, passages: list[str]) -> None:
+    assert [passage.text for passage in parse(markdown).passages] == passages
+    assert unchanged(parse(markdown)) == markdown
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text", "links", "expected"),
+    [
+        ("**Note:** The door", "Hinweis: Die Tür", "0-0 1-1 2-2 3-3", "**Hinweis:** Die Tür"),
+        ("Das ist **sehr wichtig**.", "This is very important.", None, "This is **very important**."),
+        (
+            "Open the [**door**](/x) now.",
+            "Öffne jetzt die Tür.",
+            "0-0 3-1 1-2 2-3 4-4",
+            "Öffne jetzt die [**Tür**](/x).",
+        ),
+        ("I *really* like it.", "Ich mag es wirklich.", "0-0 2-1 3-2 1-3 4-4", "Ich mag es *wirklich*."),
+        ("***both*** ~~no~~ __b _i___", "und nein b i", None, "***und*** ~~nein~~ __b _i___"),
+        ("a `x_y` b", "z Boston w", None, "z `x_y` w"),
+        ("a > b\\* c", "x > y* z", None, "x > y\\* z"),
+        ("![a car](u) b", "voiture b", "1-0 2-1", "![voiture](u) b"),
+    ],
+)
+def test_marks_go_where_the_aligned_words_went(markdown: str, text: str, links: str | None, expected: str) -> None:
+    assert rendered(parse(markdown), (text, links)) == expected
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text", "links", "expected"),
+    [
+        ("**Stop!** Go.", "止まれ！行け。", "0-0 1-1 2-2", "**止まれ**！行け。"),
+        ("go! [home](u)", "Go!home", "0-0 1-1 2-2", "Go! [home](u)"),
+        ("met on January 1.", "1. Januar.", "3-0", "1\\. Januar."),
+        ("the # sign", "# sign", "1-0", "\\# sign"),
+    ],
+)
+def test_marks_are_read_as_such(markdown: str, text: str, links: str, expected: str) -> None:
+    assert rendered(parse(markdown), (text, links)) == expected
+
+
+EM, STRONG, WORD, LINK = ("*", "*"), ("**", "**"), ("_", "_"), ("[", "](/u)")
+
+
+@pytest.mark.parametrize(
+    ("text", "elements", "expected"),
+    [
+        ("あ重要い", [(1, 3, None, STRONG)], "あ**重要**い"),
+        ("あ「重要。」い", [(1, 6, None, STRONG)], "あ「**重要**。」い"),
+        ("あ重要い", [(1, 3, None, WORD)], "あ _重要_ い"),
+        ("a。b", [(1, 2, None, EM)], "a *。* b"),
+        ("あ重要い", [(1, 3, None, STRONG), (1, 3, 0, LINK)], "あ **[重要](/u)** い"),
+        ("あ重要い", [(1, 3, None, STRONG), (1, 3, 0, EM)], "あ***重要***い"),
+        ("重要", [(1, 2, None, STRONG), (0, 1, None, EM)], "*重* **要**"),
+        ("a b ", [(1, 4, None, EM)], "a *b* "),
+        ("a! b", [(3, 4, None, LINK), (0, 2, None, EM)], "*a!* [b](/u)"),
+        ("止まれ!家", [(4, 5, None, LINK)], "止まれ! [家](/u)"),
+        ("ab", [(1, 1, None, EM)], "a**b"),
+    ],
+)
+def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
+    text: str, elements: list[tuple[int, int, int | None, tuple[str, str]]], expected: str
+) -> None:
+    places = [Span(start, end) for start, end, _, _ in elements]
+    parts = [Part(place, parent) for place, (_, _, parent, _) in zip(places, elements, strict=True)]
+    tags, places = flanking(text, parts, [tags for *_, tags in elements], places)
+    ends = [(place.end, -i, tag) for i, (place, (_, tag)) in enumerate(zip(places, tags, strict=True))]
+    starts = [(place.start, i + 1, tag) for i, (place, (tag, _)) in enumerate(zip(places, tags, strict=True))]
+    rendered = text
+    for position, _, tag in sorted(starts + ends, reverse=True):
+        rendered = rendered[:position] + tag + rendered[position:]
+    assert rendered == expected
+
+
+def test_our_own_pages_come_out_byte_for_byte() -> None:
+    root = Path(__file__).parents[3]
+    for page in [*root.glob("*.md"), *root.glob("docs/*.md")]:
+        text = page.read_bytes().decode()
+        assert unchanged(parse(text)) == text
+        assert unchanged(parse(text.replace("\n", "\r\n"))) == text.replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    "piece", ["*", "a*", "*a ", "**a* ", "_a_ ", "[", "![", "[a](", "[^a", "<", "<a ", "`a``", ">", "- ", "~~a", "|"]
+)
+def test_long_nonsense_is_read_in_time_that_grows_with_it(piece: str) -> None:
+    text = "a " + piece * 10_000
+    assert parse(text)
