@@ -138,8 +138,8 @@ class Translator:
         if request.split_sentences:
             spans = sentence_spans(text, direction.source)
         else:
-            whole = stripped(text, Span(0, len(text)))
-            spans = [whole] if whole else []
+            pieces = (stripped(text, piece) for piece in protected.between_breaks())
+            spans = [piece for piece in pieces if piece is not None]
         spans = [span for span in spans if protected.has_words(span)]  # the rest is the same in every language
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, spans, limit):

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from service.text.icu_messages import icu_messages
 from service.text.kept_kinds import KINDS, Reads
 from service.text.scripts import LETTER, foreign_words
 from service.text.sentences import MARK
-from service.text.spans import Span, overlapping
+from service.text.spans import Span, edited, overlapping
 from service.text.unwritable import Writes, unwritable
 
 WORDS_ALONE = re.compile(
@@ -53,8 +54,9 @@ def kept_spans(text: str, keep: Iterable[Span] = (), language: str = "", writes:
         language: of the text; words in letters of other scripts are kept, if its script is known.
         writes: whether the vocabulary has the characters of a text.
     """
-    taken = [Kept(span) for span in keep]
-    taken = _with_free(_with_free([], taken), _of_kinds(text))
+    taken = _with_free([], [Kept(span) for span in keep])
+    taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
+    taken = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
     if not text.isascii():
         taken += (Kept(span) for span in foreign_words(text, language))
         taken += (Kept(*found) for found in unwritable(text, writes))
@@ -66,6 +68,12 @@ def kept_spans(text: str, keep: Iterable[Span] = (), language: str = "", writes:
 def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
     """Apostrophes that are written as in program text, Don\\'t, and what they are read as."""
     return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
+
+
+def _without_breaks(text: str, taken: list[Kept]) -> str:
+    """The text, as long as before, in which nothing begins in the syntax of a message and ends in a branch."""
+    breaks = [kept.span for kept in taken if kept.reads == "break"]
+    return edited(text, [(span, "\n" * (span.end - span.start)) for span in breaks])[0] if breaks else text
 
 
 def _of_kinds(text: str) -> Iterator[Kept]:

@@ -47,6 +47,15 @@ class Protected:
     edits: Edits
     """From the original to the protected text."""
 
+    def between_breaks(self) -> Iterator[Span]:
+        """The protected text in pieces: an escape such as \\n, or the syntax of an ICU message, ends each."""
+        start = 0
+        for placeholder in self.placeholders:
+            if not placeholder.stand_in and placeholder.place.of(self.text) == "\n":
+                yield Span(start, placeholder.place.start)
+                start = placeholder.place.end
+        yield Span(start, len(self.text))
+
     def has_words(self, span: Span) -> bool:
         """Whether a part of the protected text has a letter that is in no stand-in."""
         places = [placeholder.place for placeholder in self.placeholders]

@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from service.text.aligned_words import AlignedWords, Mass, core
+from service.text.icu_messages import has_icu_messages
 from service.text.kept_spans import kept_spans
 from service.text.placeholders import Placeholder, Protected, is_letter, stand_ins_in
 from service.text.scripts import is_unspaced
@@ -80,6 +81,9 @@ class _Restoration:
         self._spare = {*surplus, *invented}
         """What came out once too often."""
         self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
+        shown, written = ([match.start() for match in re.finditer("\n", one)] for one in (protected.text, translated))
+        self._line_ends = dict(zip(shown, written, strict=True)) if len(shown) == len(written) else {}
+        """No model writes any, so that those of a translation are those of the text."""
         self._put_at: set[int] = set()
         """Points where something was put."""
 
@@ -90,6 +94,8 @@ class _Restoration:
         ]
         edits += [_Edit(self._with_space(span)) for span in self._spare]
         edits = self._spaced(_apart(sorted(edits, key=lambda edit: edit.span.pair)))
+        if has_icu_messages(self._protected.original):
+            edits = [self._unquoted(edit) for edit in edits]
         text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
@@ -197,6 +203,9 @@ class _Restoration:
         of the word before it, as close as it was, and outside to where it was."""
         placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
+        if placeholder.place.start in self._line_ends and placeholder.place.of(self._protected.text) == "\n":
+            start = self._line_ends[placeholder.place.start]
+            return _Edit(Span(start, start + 1), self._written[i], i)
         if n is None:
             point, end = self._between(placeholder.place.start), self._between(placeholder.place.end)
             taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, end)
@@ -266,6 +275,11 @@ class _Restoration:
             replace(edit, text=f" {edit.text}") if touch(last, edit) else edit for last, edit in pairwise(edits)
         )
         return [*edits[:1], *followers]
+
+    def _unquoted(self, edit: _Edit) -> _Edit:
+        """In an ICU message an apostrophe before a brace would quote it, unless it is doubled."""
+        before, _ = self._around(edit.span.start, edit.span.end)
+        return replace(edit, text=f"'{edit.text}") if before == "'" and edit.text[:1] in ("{", "}", "#") else edit
 
     def _is_shown(self, edit: _Edit) -> bool:
         """Whether it is of a placeholder that the model was shown a stand-in for."""
