@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from service.artifact import MAX_BEAM_SIZE
 from service.contract import AttentionKind
+from service.schemas.patterns import compiled
 
 
 def _listed(value: object) -> object:
@@ -39,6 +40,17 @@ Texts = Annotated[
 Number = Annotated[int, Field(ge=0)]
 Encoding = Literal["json", "base64"]
 """How answers have arrays of numbers."""
+
+
+def _term(term: str) -> str:
+    if term.isspace():
+        raise ValueError("must not be white space only")
+    return _readable([term])[0]
+
+
+def _pattern(pattern: str) -> str:
+    compiled(_term(pattern))
+    return pattern
 
 
 def _numbered(*words: str) -> BeforeValidator:
@@ -109,6 +121,32 @@ class _AttendingRequest(_Request):
     )
 
 
+MOST_KEPT, MOST_PATTERNS, MOST_TERMS = 500, 20, 500
+"""Of one request."""
+Term = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_term)]
+
+
+class KeepPattern(_Input):
+    """What a regular expression matches comes out unchanged."""
+
+    pattern: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_pattern)] = Field(
+        description="Of RE2, which has no look-around and no back-references.", examples=["[A-Z]{3}-[0-9]+"]
+    )
+
+
+def _few_patterns(keep: list[str | KeepPattern]) -> list[str | KeepPattern]:
+    n_patterns = sum(isinstance(one, KeepPattern) for one in keep)
+    if n_patterns > MOST_PATTERNS:
+        raise ValueError(f"has {n_patterns} patterns, the limit is {MOST_PATTERNS}")
+    return keep
+
+
+Keep = Annotated[
+    Annotated[Term, Tag("term")] | Annotated[KeepPattern, Tag("pattern")],
+    Discriminator(lambda value: "term" if isinstance(value, str) else "pattern"),
+]
+
+
 class TranslateRequest(_AttendingRequest):
     source: str | None = Field(
         default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["en"]
@@ -143,6 +181,16 @@ class TranslateRequest(_AttendingRequest):
         default="text",
         description="html, markdown: tags and marks stay, and inline ones go where the aligned words went; code is not "
         "translated.",
+    )
+    keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
+        default=[],
+        description="What comes out unchanged: strings, as whole words, and regular expressions.",
+        examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
+    )
+    glossary: Annotated[dict[Term, Term], Field(max_length=MOST_TERMS, fail_fast=True)] = Field(
+        default={},
+        description="Terms of the source, as whole words, and what is written for them.",
+        examples=[{"dog": "clebs"}],
     )
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 

@@ -12,7 +12,7 @@ from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.formats import document, markdown
 from service.schemas.answers import Translation
-from service.schemas.requests import TranslateRequest
+from service.schemas.requests import KeepPattern, TranslateRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
@@ -20,6 +20,7 @@ from service.text.kept_spans import apostrophes, kept_spans
 from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
 from service.text.spans import Span
+from service.text.terms import Terms
 from service.text.tokenization import Tokenizer, beside_each
 
 NewSearch = Callable[[], Search]
@@ -59,12 +60,14 @@ class Translator:
         pool = self.greedy if new_search().beam_size == 1 else self.beam
         deadline = pool.clock() + timeout_s
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
+        patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
+        terms = Terms([one for one in request.keep if isinstance(one, str)], patterns, request.glossary)
         n_characters = sum(map(len, request.text))
         n_sentences = 0
 
         def manuscript(text: str) -> Manuscript:
             nonlocal n_sentences
-            written = self._manuscript(text, request, new_search, direction)
+            written = self._manuscript(text, request, new_search, direction, terms)
             n_sentences += len(written.sentences)
             pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written
@@ -113,23 +116,25 @@ class Translator:
         return partial(Search, max_target_tokens, beam_size, length_penalty, 1 + request.alternatives, beam_threshold)
 
     def _manuscript(
-        self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction
+        self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction, terms: Terms
     ) -> Manuscript:
         if request.format == "text":
-            return Manuscript([self._paragraph(self._protected(text, [], direction), request, new_search, direction)])
+            protected = self._protected(text, [], direction, terms)
+            return Manuscript([self._paragraph(protected, request, new_search, direction)])
         read = markdown.parse(text) if request.format == "markdown" else document.parse(text)
-        protected = [self._protected(passage.text, passage.keep, direction) for passage in read.passages]
-        for passage, one in zip(read.passages, protected, strict=True):
+        passages = [self._protected(passage.text, passage.keep, direction, terms) for passage in read.passages]
+        for passage, one in zip(read.passages, passages, strict=True):
             inline = len(passage.elements) + len(one.placeholders)
             if inline > MOST_INLINE:
                 raise NotAcceptable(
                     f"a passage of the text has {inline} inline tags, placeholders and symbols, "
                     f"the limit is {MOST_INLINE}"
                 )
-        return Manuscript([self._paragraph(one, request, new_search, direction) for one in protected], read)
+        return Manuscript([self._paragraph(one, request, new_search, direction) for one in passages], read)
 
-    def _protected(self, text: str, keep: list[Span], direction: Direction) -> Protected:
-        return protect(text, kept_spans(text, keep, direction.source, self.tokenizer.writes), apostrophes(text))
+    def _protected(self, text: str, keep: list[Span], direction: Direction, terms: Terms) -> Protected:
+        kept = kept_spans(text, keep, direction.source, self.tokenizer.writes, terms.found(text))
+        return protect(text, kept, apostrophes(text))
 
     def _paragraph(
         self, protected: Protected, request: TranslateRequest, new_search: NewSearch, direction: Direction

@@ -39,6 +39,8 @@ class Kept:
 
     span: Span
     reads: Reads = "word"
+    written: str | None = None
+    """What comes out in its place, if not the span itself: a glossary's term."""
 
 
 def everything(_: str) -> bool:
@@ -46,20 +48,30 @@ def everything(_: str) -> bool:
     return True
 
 
-def kept_spans(text: str, keep: Iterable[Span] = (), language: str = "", writes: Writes = everything) -> list[Kept]:
+def kept_spans(
+    text: str,
+    keep: Iterable[Span] = (),
+    language: str = "",
+    writes: Writes = everything,
+    terms: Iterable[Kept] = (),
+) -> list[Kept]:
     """The spans of a text, in order; none touches another.
 
     Args:
         keep: what is kept in any case.
+        terms: what the request names; of two that overlap the first.
         language: of the text; words in letters of other scripts are kept, if its script is known.
         writes: whether the vocabulary has the characters of a text.
     """
     taken = _with_free([], [Kept(span) for span in keep])
+    taken = _with_free(taken, terms)
+    named = [kept.span for kept in taken if kept.written is not None]
     taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
     taken = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
     if not text.isascii():
-        taken += (Kept(span) for span in foreign_words(text, language))
-        taken += (Kept(*found) for found in unwritable(text, writes))
+        strange = [Kept(span) for span in foreign_words(text, language)]
+        strange += (Kept(*found) for found in unwritable(text, writes))
+        taken += (kept for kept in strange if len(set(overlapping(named, kept.span))) == 1)
     joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = {start for match in _TAGS_AT_END.finditer(text) for start in range(*match.span())} if "#" in text else ()
     return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
@@ -114,7 +126,7 @@ def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
         span, last = kept.span, joined[-1] if joined else None
         if last is not None and span.end <= last.span.end:
             continue
-        unit = _UNIT.match(text, span.end) if kept.reads in ("word", "number") else None
+        unit = _UNIT.match(text, span.end) if _is_extended(kept) else None
         if unit is not None:
             kept = replace(kept, span=Span(span.start, unit.end()))
         if last is None or not _touch(text, last, kept):
@@ -125,9 +137,15 @@ def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
     return joined
 
 
+def _is_extended(kept: Kept) -> bool:
+    return kept.reads in ("word", "number") and kept.written is None
+
+
 def _touch(text: str, left: Kept, right: Kept) -> bool:
     if right.span.start < left.span.end:
         return True
+    if left.written is not None or right.written is not None:
+        return False
     reads = {left.reads, right.reads}
     if right.span.start == left.span.end:
         return "break" not in reads

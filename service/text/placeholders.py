@@ -35,6 +35,8 @@ class Placeholder:
     place: Span
     taken_out: Span
     """All of the original that the stand-in is in place of: of a symbol, the space beside it too."""
+    written: str
+    """What comes out: the span itself, or a glossary's term for it."""
 
 
 @dataclass(frozen=True)
@@ -70,24 +72,31 @@ def protect(text: str, kept: Sequence[Kept] = (), read_as: Iterable[tuple[Span, 
     What is no word of its sentence is shown as nothing, the end of a line as one.
     """
     stand_ins = _stand_ins(text) if kept else {}
-    replaced: list[tuple[Span, Span, str]] = []
+    replaced: list[tuple[Kept, Span, str]] = []
     shown: list[tuple[Span, str]] = []
     for one in kept:
         if one.reads in ("mark", "break"):
             taken_out = _with_space(text, one.span) if one.reads == "mark" else one.span
             is_between_words = one.reads == "mark" and _is_between_words(text, taken_out)
             shown.append((taken_out, "\n" if one.reads == "break" else " " * is_between_words))
-            replaced.append((one.span, taken_out, ""))
+            replaced.append((one, taken_out, ""))
         else:
             stand_in = next(stand_ins[_kind(one, text)])
             shown.append((one.span, stand_in))
-            replaced.append((one.span, one.span, stand_in))
+            replaced.append((one, one.span, stand_in))
     taken = [span for span, _ in shown]
     shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
     protected, edits = edited(text, sorted(shown, key=lambda item: item[0].pair))
     places = dict(zip(edits.old, edits.new, strict=True))
     placeholders = tuple(
-        Placeholder(span, stand_in, places[taken_out], taken_out) for span, taken_out, stand_in in replaced
+        Placeholder(
+            one.span,
+            stand_in,
+            places[taken_out],
+            taken_out,
+            one.span.of(text) if one.written is None else one.written,
+        )
+        for one, taken_out, stand_in in replaced
     )
     return Protected(text, protected, placeholders, edits)
 

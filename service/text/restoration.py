@@ -22,7 +22,7 @@ from service.text.scripts import is_unspaced
 from service.text.spans import Edits, Span, edited, overlapping
 
 Copies = Sequence[tuple[Span, Span]]
-"""Spans of a source text, in order, that a translation has unchanged, and where it has them."""
+"""Spans of a source text, in order, that a translation has unchanged, or as a glossary says, and where it has them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Restored:
     edits: Edits
     """From the translation as the model wrote it to this one."""
     copies: Copies
-    """Spans of the original text that are in this text as they were, in the order of the original, and where."""
+    """Spans of the original text that are in this text as they were, or as a glossary says, in the order of the
+    original, and where."""
     align_words: Callable[[], list[AlignedWords]]
     """The words of the original text and of this one; a placeholder is aligned to itself alone. Only formats such as
     HTML need them."""
@@ -61,18 +62,20 @@ def restore(protected: Protected, translated: str, aligned_words: Iterable[Align
 
 
 def untranslated(protected: Protected) -> Restored:
-    """The original, as a translation of the protected text."""
+    """The original, as a translation of the protected text, with the glossary's terms in it."""
     original = protected.original
-    whole = Span(0, len(original))
-    return Restored(
-        original, Edits(protected.edits.new, protected.edits.old), [(whole, whole)] if original else [], list
-    )
+    changes = [(one.span, one.written) for one in protected.placeholders if one.written != one.span.of(original)]
+    text, moves = edited(original, changes)
+    ends = pairwise([0, *(position for span, _ in changes for position in span.pair), len(original)])
+    pieces = [Span(*piece) for piece in ends if piece[0] < piece[1]]
+    edits = Edits(protected.edits.new, tuple(map(moves.after, protected.edits.old)))
+    return Restored(text, edits, [(piece, moves.after(piece)) for piece in pieces], list)
 
 
 class _Restoration:
     def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
-        self._written = [one.span.of(protected.original) for one in protected.placeholders]
+        self._written = [one.written for one in protected.placeholders]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()

@@ -90,6 +90,16 @@ async def test_splitting_can_be_turned_off(serve: Serve, oracle: Oracle) -> None
     assert "segments" not in translation
 
 
+async def test_what_a_request_names_comes_out_as_it_says(serve: Serve) -> None:
+    body = {"text": "the dog of XYZ-12.\ndog", "keep": [{"pattern": "[A-Z]+-[0-9]+"}], "glossary": {"dog": "clebs"}}
+    async with serve() as client:
+        for more in ({}, {"format": "html"}, {"format": "markdown"}):
+            (translation,) = (
+                (await client.post("/translate", json=body | more)).raise_for_status().json()["translations"]
+            )
+            assert (translation["text"].count("clebs"), translation["text"].count("XYZ-12")) == (2, 1)
+
+
 async def test_every_text_is_answered_in_order(serve: Serve, oracle: Oracle) -> None:
     texts = ["the dog", " \n", "a cat runs . the man sees"]
     async with serve() as client:

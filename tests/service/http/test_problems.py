@@ -75,6 +75,13 @@ async def test_several_unacceptable_fields_are_all_listed(serve: Serve) -> None:
         ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
         ({"text": ["a"] * 300}, "there are 300 texts, the limit is 256"),
         ({"text": "a", "beam_threshold": -1}, "beam_threshold: Input should be greater than or equal to 0, not -1"),
+        (
+            {"text": "a", "keep": [{"pattern": "(?=x)"}]},
+            "keep.0.pattern.pattern: must be a regular expression of RE2: invalid perl operator: (?=",
+        ),
+        ({"text": "a", "keep": [" "]}, "keep.0.term: must not be white space only"),
+        ({"text": "a", "keep": [{"pattern": "a"}] * 21}, "keep: has 21 patterns, the limit is 20"),
+        ({"text": "a" * 20_000, "keep": [{"pattern": "a"}]}, "patterns of keep match more than 10,000 times in a text"),
     ],
 )
 async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
@@ -95,7 +102,7 @@ async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
         ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
         ('{"text": "a"}'.encode("utf-16-le"), "the body is not JSON in UTF-8: it has a null byte at character 1"),
         (b'{"text": "a\n"}', "the body is not JSON: Invalid control character at character 11"),
-        (json.dumps({str(i): i for i in range(1000)}).encode(), "the body: has 1000 fields, there are 14"),
+        (json.dumps({str(i): i for i in range(1000)}).encode(), "the body: has 1000 fields, there are 16"),
         (b"[" * 100_000, UNREADABLE),
         (b'{"text": "a", "beam_size": ' + b"1" * 5000 + b"}", UNREADABLE),
     ],
