@@ -82,7 +82,29 @@ class Passage:
         for source, target in translation.copies:
             if source.of(self.text) == target.of(text):
                 characters[target.start : target.end] = self.written[source.start : source.end]
-        return "".join([self.before, *self._tagged(characters, *self.placed(translation)), self.after])
+        pieces, position = [self.before], 0
+        for place, tag in self.tags(translation):
+            pieces += [*characters[position:place], tag]
+            position = place
+        return "".join([*pieces, *characters[position:], self.after])
+
+    def tags(self, translation: Restored) -> Iterator[tuple[int, str]]:
+        """Start tags and end tags in order, and before which character of a translation each stands."""
+        tags, places = self.placed(translation)
+        children: dict[int | None, list[int]] = {}
+        for i in sorted(range(len(places)), key=lambda i: places[i].pair):
+            children.setdefault(self.elements[i].parent, []).append(i)
+        inside: list[tuple[int | None, Iterator[int]]] = [(None, iter(children.get(None, [])))]
+        while inside:
+            parent, left = inside[-1]
+            child = next(left, None)
+            if child is not None:
+                yield places[child].start, tags[child][0]
+                inside.append((child, iter(children.get(child, []))))
+            else:
+                if parent is not None:
+                    yield places[parent].end, tags[parent][1]
+                inside.pop()
 
     def placed(self, translation: Restored) -> tuple[Tags, list[Span]]:
         """The tags of each element, and where they go in a translation."""
@@ -103,27 +125,6 @@ class Passage:
         """A tag as it is written in a translation: white space beside it is none in Japanese, if it was not there."""
         is_new = is_unspaced(_around(translated, place)) and not is_unspaced(_around(self.text, position))
         return tag.strip(SPACE) if is_new else tag
-
-    def _tagged(self, characters: list[str], tags: Tags, places: list[Span]) -> Iterator[str]:
-        children: dict[int | None, list[int]] = {}
-        for i in sorted(range(len(places)), key=lambda i: places[i].pair):
-            children.setdefault(self.elements[i].parent, []).append(i)
-        position = 0
-        open_elements: list[tuple[int | None, Iterator[int]]] = [(None, iter(children.get(None, [])))]
-        while open_elements:
-            parent, inside = open_elements[-1]
-            child = next(inside, None)
-            reached = places[child].start if child is not None else len(characters)
-            if child is None and parent is not None:
-                reached = places[parent].end
-            yield from characters[position:reached]
-            position = reached
-            if child is not None:
-                yield tags[child][0]
-                open_elements.append((child, iter(children.get(child, []))))
-            else:
-                yield tags[parent][1] if parent is not None else ""
-                open_elements.pop()
 
 
 @dataclass

@@ -79,7 +79,9 @@ class _Projection:
     def _exactly(self, span: Span, within: Span, into: Span, gap: int) -> Span | None:
         """The place of a part that is all of its parent but for so much space, or that is in a copied span."""
         if self._is_all_of(span, within, gap):
-            return into
+            start = into.start + (within.start < span.start and self._target[into.start : into.end].startswith(" "))
+            end = into.end - (span.end < within.end and self._target[start : into.end].endswith(" "))
+            return Span(start, end)
         i = bisect_right(self._copies, span.start, key=lambda copy: copy[0].start) - 1
         pair = self._copies[i] if i >= 0 and span.end <= self._copies[i][0].end else self._same_word(span, into)
         if pair is None:

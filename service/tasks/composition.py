@@ -1,5 +1,7 @@
 """Finished sentences become answers: texts again, with what else the request asked for."""
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +10,7 @@ from service.artifact import Direction
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
 from service.formats.document import Document
+from service.formats.plain import Marked
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.alignment import AlignedSentence, View, aligned, split_words, word_weights, words_of
 from service.tasks.attention import Seen, Selection, prefix_of
@@ -50,6 +53,8 @@ class Manuscript:
 
     paragraphs: list[Paragraph]
     document: Document | None = None
+    marked: Marked | None = None
+    """The marks of a plain text."""
 
     @property
     def sentences(self) -> list[Sentence]:
@@ -58,7 +63,8 @@ class Manuscript:
     @property
     def needs_alignment(self) -> bool:
         """Whether something must be put back where its words went."""
-        return self.document is not None or any(paragraph.protected.placeholders for paragraph in self.paragraphs)
+        has_tags = self.document is not None or self.marked is not None
+        return has_tags or any(paragraph.protected.placeholders for paragraph in self.paragraphs)
 
 
 def composed(
@@ -82,19 +88,25 @@ def composed(
     is_attended = any(sentence.seen for sentence in sentences)
     aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
     restored = Restored(text, Edits((), ()), (), list)
-    if protected.edits.old:
-        restored = _restored(paragraph, text, aligned_sentences if protected.placeholders else [])
-    best = _alternative(sentences, 0, restored.text)
+    if protected.edits.old or manuscript.marked:
+        restored = _restored(paragraph, text, aligned_sentences if manuscript.needs_alignment else [])
+    shown, put_in = _with_marks(manuscript, restored)
+    best = _alternative(sentences, 0, shown)
     translation = Translation(**vars(best), source_tokens=source_tokens)
+    marked = manuscript.marked
+    sent, taken_out = (marked.text, marked.edits) if marked else (protected.original, Edits((), ()))
+    source = View(protected.text, sent, lambda span: taken_out.before(protected.edits.before(span)))
+    target = View(text, shown, lambda span: put_in.after(restored.edits.after(span)))
     if len(sentences) > 1:
         translation.segments = [
-            Segment(source=protected.edits.before(sentence.span).pair, target=restored.edits.after(target).pair)
-            for sentence, target in zip(sentences, targets, strict=True)
+            Segment(
+                source=_with_marks_around(source.to_shown(sentence.span), taken_out.old, sent).pair,
+                target=_with_marks_around(target.to_shown(place), put_in.new, shown).pair,
+            )
+            for sentence, place in zip(sentences, targets, strict=True)
         ]
     if any(sentence.sequence.output.n_best > 1 for sentence in sentences):
-        translation.alternatives = _alternatives(paragraph, best, tokenizer, direction)
-    source = View(protected.text, protected.original, protected.edits.before)
-    target = View(text, restored.text, restored.edits.after)
+        translation.alternatives = _alternatives(manuscript, best, tokenizer, direction)
     if selection is not None:
         translation.attention = _attention(sentences, aligned_sentences, source, target, selection)
     if alignment:
@@ -119,16 +131,37 @@ def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Di
     return join(text, spans, targets, direction.source, direction.target)
 
 
+def _with_marks(manuscript: Manuscript, restored: Restored) -> tuple[str, Edits]:
+    """The translation of a plain text with its marks, and the edits that made it."""
+    return manuscript.marked.render(restored) if manuscript.marked else (restored.text, Edits((), ()))
+
+
+def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
+    """With the marks that touch it, unless more than white space is on their other side."""
+    start, end = sentence.pair
+    first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
+    while first >= 0 and marks[first].end == start:
+        first, start = first - 1, marks[first].start
+    after = bisect_left(marks, end, key=lambda mark: mark.start)
+    while after < len(marks) and marks[after].start == end:
+        after, end = after + 1, marks[after].end
+    return Span(
+        start if not text[max(0, start - 1) : start].strip() else sentence.start,
+        end if not text[end : end + 1].strip() else sentence.end,
+    )
+
+
 def _alternatives(
-    paragraph: Paragraph, best: Alternative, tokenizer: Tokenizer, direction: Direction
+    manuscript: Manuscript, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
     """The second best hypotheses of all sentences, and so on, each text once."""
+    (paragraph,) = manuscript.paragraphs
     by_text = {best.text: best}
     n_best = max([len(sentence.sequence.output.best()) for sentence in paragraph.sentences])
     for rank in range(1, n_best):
         joined, targets = _joined(paragraph, rank, tokenizer, direction)
         in_order = _aligned_in_order(paragraph, joined, targets)
-        text = restore(paragraph.protected, joined, in_order).text
+        text, _ = _with_marks(manuscript, restore(paragraph.protected, joined, in_order))
         by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
     return list(by_text.values())[1:] or None
 

@@ -11,6 +11,7 @@ from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.formats import document, markdown
+from service.formats.plain import marked
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.schemas.timing import Timing
@@ -119,8 +120,10 @@ class Translator:
         self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction, terms: Terms
     ) -> Manuscript:
         if request.format == "text":
-            protected = self._protected(text, [], direction, terms)
-            return Manuscript([self._paragraph(protected, request, new_search, direction)])
+            with_marks = marked(text)
+            bare = with_marks.passage.text if with_marks else text
+            protected = self._protected(bare, [], direction, terms)
+            return Manuscript([self._paragraph(protected, request, new_search, direction)], marked=with_marks)
         read = markdown.parse(text) if request.format == "markdown" else document.parse(text)
         passages = [self._protected(passage.text, passage.keep, direction, terms) for passage in read.passages]
         for passage, one in zip(read.passages, passages, strict=True):

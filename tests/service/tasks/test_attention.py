@@ -95,6 +95,27 @@ async def test_sentences_have_matrices_of_their_own_whose_places_are_told(serve:
         assert all(segment["target"][0] <= token["span"][0] <= segment["target"][1] for token in rows)
 
 
+async def test_marks_of_a_plain_text_change_no_place(serve: Serve) -> None:
+    """With one of them in front of a sentence, and one in which there is an address."""
+    text = "**The dog** runs.\nA _cat_ sees [the man](/a_b)."
+    body = {"text": text, "attention": True, "alignment": True, "alternatives": 1, "beam_size": 2}
+    async with serve() as client:
+        (translation,) = (await post(client, "/translate", **body))["translations"]
+    for translated in (translation, *translation["alternatives"]):
+        assert [translated["text"].count(mark) for mark in ("**", "_", "[", "](/a_b)")] == [2, 3, 1, 1]
+    shown = {"source": text, "target": translation["text"]}
+    assert [text[slice(*segment["source"])] for segment in translation["segments"]] == text.split("\n")
+    targets = [translation["text"][slice(*segment["target"])] for segment in translation["segments"]]
+    assert targets == translation["text"].split("\n")
+    for side in ("source", "target"):
+        for word in translation["alignment"]["words"][side]:
+            assert shown[side][slice(*word["span"])] == word["token"]
+        for token in translation["attention"][side]:
+            name = token["token"].removeprefix("▁")
+            assert shown[side][slice(*token["span"])] == ("" if name in ("<unk>", "</s>") else name)
+    assert "▁dog" in [token["token"] for token in translation["attention"]["source"]]
+
+
 async def test_selections_are_parts_of_all_and_base64_is_the_same_numbers(serve: Serve) -> None:
     async with serve() as client:
 

@@ -1,0 +1,103 @@
+"""Marks in plain text: **word**, _word_, ~~word~~, [word](address). They are taken out, and put back as tags are.
+
+What is a mark is CommonMark's rule, and a little less, since people who write plain text mean marks less often.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from service.formats.inline_marks import PAIRS, marks
+from service.formats.passages import Element, Notation, Passage
+from service.formats.pieces import PieceKind
+from service.text.kept_spans import kept_spans
+from service.text.restoration import Restored
+from service.text.scripts import LETTER
+from service.text.sentences import MARK
+from service.text.spans import Edits, Span, edited, overlapping
+
+HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
+"""What every text with marks has one of."""
+INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
+"""Before and behind which a mark is part of something else: a*b*c, src/**/*.py."""
+GOES_ON = re.compile(rf"\.{LETTER}|\(")
+"""Behind __init__, __main__."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text and its marks."""
+
+    text: str
+    """As it was sent."""
+    passage: Passage
+    """The text without them."""
+    edits: Edits
+    """From the one to the other."""
+
+    def render(self, translation: Restored) -> tuple[str, Edits]:
+        """A translation with marks, and the edits that made it."""
+        tags = self.passage.tags(translation)
+        return edited(translation.text, [(Span(position, position), tag) for position, tag in tags])
+
+
+def marked(text: str) -> Marked | None:
+    """A text that has marks; what is kept of it has none inside."""
+    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
+    if pairs:
+        kept = [one.span for one in kept_spans(text)]
+        pairs = [pair for pair in pairs if _is_meant(text, pair, kept)]
+    if not pairs:
+        return None
+    taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
+    bare, edits = edited(text, [(span, "") for span in taken_out])
+    position = {old: new.start for old, new in zip(edits.old, edits.new, strict=True)}
+    elements: list[Element] = []
+    inside: list[tuple[int, int]] = []
+    for start, end in sorted(pairs, key=lambda pair: pair[0].pair):
+        while inside and inside[-1][1] <= start.start:
+            inside.pop()
+        parent = inside[-1][0] if inside else None
+        inside.append((len(elements), end.start))
+        elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
+    return Marked(text, Passage(bare, [*bare], "", "", elements, [], Notation({}, has_marks=True)), edits)
+
+
+def _units(text: str) -> Iterator[Span]:
+    """Lines that may share marks: paragraphs and entries of lists."""
+    start = position = 0
+    for line in text.splitlines(keepends=True):
+        mark = MARK.match(line)
+        if mark or not line.strip():
+            yield Span(start, position)
+            start = position + (mark.end() if mark else len(line))
+        position += len(line)
+    yield Span(start, position)
+
+
+def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
+    """Where the marks before and behind each element are."""
+    opened: list[Span] = []
+    for mark in marks(unit.of(text), {}, unit.start) if HINT.search(text, *unit.pair) else ():
+        if mark.name in PAIRS and mark.kind is PieceKind.START:
+            opened.append(mark.span)
+        elif mark.name in PAIRS and mark.kind is PieceKind.END:
+            yield opened.pop(), mark.span
+
+
+def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
+    """Whether it is no part of a word, a formula or a path, nor of what is kept."""
+    start, end = pair
+    inside, before = text[start.end : end.start], text[max(0, start.start - 1) : start.start]
+    behind = text[end.end : end.end + 2]
+    if INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or not any(map(str.isalnum, inside)):
+        return False
+    whole = Span(start.start, end.end)
+    is_word = inside.isalpha() and not inside.isupper()  # __word__ and __NAME__
+    around = kept[slice(*overlapping(kept, whole))]
+    return not any(
+        (one.start < start.start and start.end < one.end)
+        or (one.start < end.start and end.end < one.end)
+        or (one.start <= start.start and end.end <= one.end and not (one == whole and is_word))
+        for one in around
+    )
