@@ -9,9 +9,9 @@ from typing import Literal
 
 from service.text.scripts import JAPANESE, LETTER
 
-Reads = Literal["word", "number", "mark", "break"]
-"""What a span is in its sentence: a word, a number, nothing that the sentence lacks without it (a tag, an emoji), or
-the end of a line."""
+Reads = Literal["word", "number", "mark", "break", "shortcut"]
+"""What a span is in its sentence: a word, a number, nothing that the sentence lacks without it (a tag, an emoji), the
+end of a line, or the mark of a letter."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from service.text.icu_messages import icu_messages
 from service.text.kept_kinds import KINDS, Reads
 from service.text.scripts import LETTER, foreign_words
 from service.text.sentences import MARK
+from service.text.shortcuts import shortcuts
 from service.text.spans import Span, edited, overlapping
 from service.text.unwritable import Writes, unwritable
 
@@ -68,6 +69,7 @@ def kept_spans(
     named = [kept.span for kept in taken if kept.written is not None]
     taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
     taken = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
+    taken = _with_free(taken, (Kept(span, "shortcut") for span in shortcuts(text)))
     if not text.isascii():
         strange = [Kept(span) for span in foreign_words(text, language)]
         strange += (Kept(*found) for found in unwritable(text, writes))
@@ -144,9 +146,9 @@ def _is_extended(kept: Kept) -> bool:
 def _touch(text: str, left: Kept, right: Kept) -> bool:
     if right.span.start < left.span.end:
         return True
-    if left.written is not None or right.written is not None:
-        return False
     reads = {left.reads, right.reads}
+    if left.written is not None or right.written is not None or "shortcut" in reads:
+        return False
     if right.span.start == left.span.end:
         return "break" not in reads
     return not reads & {"mark", "break"} and _JOINT.fullmatch(text, left.span.end, right.span.start) is not None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 
+from service.text.kept_kinds import Reads
 from service.text.kept_spans import Kept
 from service.text.scripts import LETTER
 from service.text.spans import Edits, Span, edited, overlapping
@@ -37,6 +38,7 @@ class Placeholder:
     """All of the original that the stand-in is in place of: of a symbol, the space beside it too."""
     written: str
     """What comes out: the span itself, or a glossary's term for it."""
+    reads: Reads
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Protected:
         """The protected text in pieces: an escape such as \\n, or the syntax of an ICU message, ends each."""
         start = 0
         for placeholder in self.placeholders:
-            if not placeholder.stand_in and placeholder.place.of(self.text) == "\n":
+            if placeholder.reads == "break":
                 yield Span(start, placeholder.place.start)
                 start = placeholder.place.end
         yield Span(start, len(self.text))
@@ -75,7 +77,7 @@ def protect(text: str, kept: Sequence[Kept] = (), read_as: Iterable[tuple[Span, 
     replaced: list[tuple[Kept, Span, str]] = []
     shown: list[tuple[Span, str]] = []
     for one in kept:
-        if one.reads in ("mark", "break"):
+        if one.reads in ("mark", "break", "shortcut"):
             taken_out = _with_space(text, one.span) if one.reads == "mark" else one.span
             is_between_words = one.reads == "mark" and _is_between_words(text, taken_out)
             shown.append((taken_out, "\n" if one.reads == "break" else " " * is_between_words))
@@ -95,6 +97,7 @@ def protect(text: str, kept: Sequence[Kept] = (), read_as: Iterable[tuple[Span, 
             places[taken_out],
             taken_out,
             one.span.of(text) if one.written is None else one.written,
+            one.reads,
         )
         for one, taken_out, stand_in in replaced
     )

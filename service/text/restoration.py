@@ -19,6 +19,7 @@ from service.text.icu_messages import has_icu_messages
 from service.text.kept_spans import kept_spans
 from service.text.placeholders import Placeholder, Protected, is_letter, stand_ins_in
 from service.text.scripts import is_unspaced
+from service.text.shortcuts import place_of, sign_of
 from service.text.spans import Edits, Span, edited, overlapping
 
 Copies = Sequence[tuple[Span, Span]]
@@ -75,7 +76,9 @@ def untranslated(protected: Protected) -> Restored:
 class _Restoration:
     def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
-        self._written = [one.written for one in protected.placeholders]
+        self._written = [
+            one.written if one.reads != "shortcut" else sign_of(one.written) for one in protected.placeholders
+        ]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
         self._matches, surplus = self._matched()
@@ -206,7 +209,9 @@ class _Restoration:
         of the word before it, as close as it was, and outside to where it was."""
         placeholder, n = self._protected.placeholders[i], self._home(i)
         around = self._protected.original
-        if placeholder.place.start in self._line_ends and placeholder.place.of(self._protected.text) == "\n":
+        if placeholder.reads == "shortcut":
+            return self._shortcut(i)
+        if placeholder.reads == "break" and placeholder.place.start in self._line_ends:
             start = self._line_ends[placeholder.place.start]
             return _Edit(Span(start, start + 1), self._written[i], i)
         if n is None:
@@ -224,6 +229,22 @@ class _Restoration:
         point = sentence.target[int(sentence.mass[:, word].argmax())].end
         _, after = self._around(point, point)
         return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
+
+    def _shortcut(self, i: int) -> _Edit:
+        """A shortcut's mark goes before a letter of its sentence, or behind one in letters that no keyboard has."""
+        original, span = self._protected.original, self._protected.placeholders[i].span
+        position = self._protected.placeholders[i].place.start
+        n = bisect_left(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
+        words = self._sentences[n].target if n < len(self._sentences) else [Span(0, len(self._translated))]
+        free = [word for word in words if len(set(overlapping(self._taken, word))) == 1]
+        letters = [at for word in free for at in range(*word.pair) if self._translated[at].isalnum()]
+        key = next(filter(str.isalnum, span.of(original) + original[span.end :]))
+        point, text = place_of(self._translated, letters, key), self._written[i]
+        if point is None:
+            point, text = words[-1].end, span.of(original)
+        elif is_unspaced(self._translated[point]):
+            point, text = letters[-1] + 1, f"({text}{key.upper()})"
+        return _Edit(Span(point, point), text, i)
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""
