@@ -4,7 +4,7 @@ What is a mark is CommonMark's rule, and a little less, since people who write p
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service.formats.inline_marks import PAIRS, marks
@@ -41,12 +41,16 @@ class Marked:
         return edited(translation.text, [(Span(position, position), tag) for position, tag in tags])
 
 
-def marked(text: str) -> Marked | None:
-    """A text that has marks; what is kept of it has none inside."""
+def marked(text: str, terms: Iterable[Span] = ()) -> Marked | None:
+    """A text that has marks; what is kept of it has none inside.
+
+    Args:
+        terms: what is kept with its marks, in order.
+    """
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
     if pairs:
-        kept = [one.span for one in kept_spans(text)]
-        pairs = [pair for pair in pairs if _is_meant(text, pair, kept)]
+        kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
+        pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]
     if not pairs:
         return None
     taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
@@ -85,6 +89,18 @@ def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
             yield opened.pop(), mark.span
 
 
+def _without(text: str, pairs: list[tuple[Span, Span]]) -> str:
+    """With spaces for asterisks and tildes, which else would be kept by themselves, and as a part of addresses."""
+    characters = [*text]
+    for mark in (mark for pair in pairs for mark in pair if mark.of(text)[0] in "*~"):
+        characters[mark.start : mark.end] = " " * (mark.end - mark.start)
+    return "".join(characters)
+
+
+def _overlap(pair: tuple[Span, Span], terms: Sequence[Span]) -> bool:
+    return any(len({*overlapping(terms, mark)}) > 1 for mark in pair)
+
+
 def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
     """Whether it is no part of a word, a formula or a path, nor of what is kept."""
     start, end = pair
@@ -93,7 +109,7 @@ def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
     if INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or not any(map(str.isalnum, inside)):
         return False
     whole = Span(start.start, end.end)
-    is_word = inside.isalpha() and not inside.isupper()  # __word__ and __NAME__
+    is_word = inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
     around = kept[slice(*overlapping(kept, whole))]
     return not any(
         (one.start < start.start and start.end < one.end)

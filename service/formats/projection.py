@@ -12,6 +12,8 @@ from service.text.aligned_words import AlignedWords, closes, core, marks_in, ope
 from service.text.restoration import Copies
 from service.text.spans import Span, overlapping
 
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("「", "」"))
+
 
 @dataclass(frozen=True)
 class Part:
@@ -174,9 +176,20 @@ class _Projection:
             before, after = self._gap(run[0], into).start, self._gap(run[-1] + 1, into).end
             start = max(left, start - reach(self._target[before:start][::-1], marks_in(leading), closes))
             end = max(start, end + reach(self._target[end:after], marks_in(trailing), opens))
-            grown[i] = Span(start, end)
-            left = end
+            grown[i] = self._with_brackets(Span(start, end), Span(max(left, before), after))
+            left = grown[i].end
         return grown
+
+    def _with_brackets(self, span: Span, within: Span) -> Span:
+        """With the other one of a pair of brackets, if it is next."""
+        inside, start, end = span.of(self._target), span.start, span.end
+        for opening, closing in BRACKETS:
+            surplus = inside.count(opening) - inside.count(closing)
+            if surplus > 0 and self._target[end : within.end].startswith(closing):
+                end += 1
+            elif surplus < 0 and self._target[within.start : start].endswith(opening):
+                start -= 1
+        return Span(start, end)
 
     def _gap(self, word: int, into: Span) -> Span:
         """What is between a target word and the one before it."""

@@ -120,7 +120,7 @@ class Translator:
         self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction, terms: Terms
     ) -> Manuscript:
         if request.format == "text":
-            with_marks = marked(text)
+            with_marks = marked(text, [term.span for term in terms.found(text)])
             bare = with_marks.passage.text if with_marks else text
             protected = self._protected(bare, [], direction, terms)
             return Manuscript([self._paragraph(protected, request, new_search, direction)], marked=with_marks)

@@ -189,6 +189,9 @@ KINDS = (
         "number",
     ),
     _kind("formula", "^", r"(?<![\w^])\w+(?:\^[\w]+)+(?![\w^])"),  # x^2
+    _kind(  # **kwargs, 5*: those of emphasis are taken out before
+        "asterisks", "*~", r"\*{2,} | ~{2,} | (?<![\w*\\])\*(?=\w) | (?<=\w)\*(?![\w*])", "mark"
+    ),
     _kind("about", "~", rf"(?<![\w~/])~[ ]?\d[\d.,]*(?<=\d)(?!{LETTER})", "number"),  # ~5
 )
 """Where two begin at the same place, the first is kept."""

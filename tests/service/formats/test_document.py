@@ -100,6 +100,7 @@ def test_an_element_that_covers_a_sentence_covers_its_whole_translation(html: st
         ('He: <b>"Stop."</b>', "Il : « Stop. »", "0-0 2-2 3-3", "Il : <b>« Stop. »</b>"),
         ("<b>Wait...</b> what", "Attends… quoi", "0-0 2-2", "<b>Attends…</b> quoi"),
         ("<b>(big)</b> dog", "chien (gros)", "1-2 3-0", "chien <b>(gros)</b>"),
+        ("see <b>(the old) dog</b>", "see dog (the old)", "0-0 2-3 3-4 4-5 5-1", "see <b>dog (the old)</b>"),
         ("<i>All of this.</i>", "Tout cela !", "0-0", "<i>Tout cela !</i>"),
         ("<a><i>All of this</i></a>.", "Tout cela.", "0-0", "<a><i>Tout cela</i></a>."),
     ],

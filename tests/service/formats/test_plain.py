@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from service.formats.plain import marked
 from service.text.restoration import restore, untranslated
+from service.text.spans import Span
 from tests.service.formats.documents import aligned, words
 from tests.service.stand_ins import protect
 
@@ -110,3 +111,10 @@ def test_a_text_comes_out_as_it_is_without_a_translation(text: str) -> None:
         shown, edits = found.render(untranslated(protect(found.passage.text)))
         assert shown == text
         assert edits.new == found.edits.old
+
+
+def test_terms_keep_their_marks() -> None:
+    text = "**Foo** and **bar**"
+    found = marked(text, [Span(0, 7)])
+    assert found is not None
+    assert found.passage.text == "**Foo** and bar"
