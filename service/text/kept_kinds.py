@@ -29,11 +29,19 @@ class Kind:
 
 
 def _kind(name: str, hint: str, pattern: str, reads: Reads = "word") -> Kind:
-    return Kind(name, hint, re.compile(pattern, re.VERBOSE), reads)
+    return Kind(name, hint, re.compile(pattern.replace(r"\w", _SPACED), re.VERBOSE), reads)
+
+
+_SPACED = (
+    r"0-9A-Z_a-z\u00aa\u00b2\u00b3\u00b5\u00b9\u00ba\u00bc-\u00be\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u058f"
+)
+"""What \\w is in the classes below: letters of scripts that have spaces between words. Japanese may touch a span."""
 
 
 _NOT_IN_WORD = rf"(?<!{LETTER})"
 _END_OF_WORD = rf"(?!{LETTER})"
+_OPEN = rf"(?<![^\s(\[\"'«|{JAPANESE}\u3001-\u303f\uff00-\uff65])"
+"""Not behind a letter, nor behind most signs."""
 _LAST = r"(?<![.,;:!?'’…*\]])"
 """Punctuation behind an address is its sentence's."""
 _IN_ADDRESS = rf"""
@@ -83,7 +91,7 @@ KINDS = (
         "\\/",
         rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
           | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
-          | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=\w))+(?:(?<=[a-z0-9_])/)?(?<![.])
+          | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=[\w]))+(?:(?<=[a-z0-9_])/)?(?<![.])
           | {_NOT_IN_WORD}(?<![/.])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
     ),
     _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}
@@ -93,14 +101,14 @@ KINDS = (
     ),
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
-    _kind("heart", "<", r"(?<![\w<])<3+(?!\w)", "mark"),
+    _kind("heart", "<", r"(?<![\w<])<3+(?![\w])", "mark"),
     _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->
         "angle brackets", "<", r"<(?:/?[A-Za-z0-9][^<>\n]{0,200}|!--[^<>]{0,200}--|[%?][^<>\n]{0,200}[%?])>"
     ),
     _kind("entity", "&", r"&(?:[A-Za-z]{2,10}\d{0,2}|\#\d{2,6}|\#x[0-9A-Fa-f]{2,6});", "mark"),  # &nbsp;
     _kind("line break", "\\", r"(?:(?<!\\)\\[nNrt])+", "break"),  # and a tab, which ends a column
     _kind(  # \", \u00e9; in Don\'t it is an apostrophe
-        "escape", "\\", r"\\(?:[\\vfh\"0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|'(?!(?<=\w\\')\w))", "mark"
+        "escape", "\\", r"\\(?:[\\vfh\"0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|'(?!(?<=[\w]\\')[\w]))", "mark"
     ),
     _kind(  # %s, %1$s, %(name)s, %.2f, %-3d, %@, %%; "50 %discount" and "100%s" are prose
         "printf",
@@ -109,17 +117,17 @@ KINDS = (
           | (?<!%){_NOT_IN_WORD}(?<!\d[ \u00a0\u202f])(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
     ),
-    _kind("%name%", "%", r"(?<![\w%])%[A-Za-z_][\w.-]{0,80}%(?!\w)"),  # of Symfony
+    _kind("%name%", "%", r"(?<![\w%])%[A-Za-z_][\w.-]{0,80}%(?![\w])"),  # of Symfony
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}\$?"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
-    _kind(":name", ":", r"(?:(?<=^)|(?<=[\s(\[\"'«]))(?::[a-z_][a-z0-9_]+)(?![\w:])"),  # of Laravel
-    _kind("!name", "!", r"(?:(?<=^)|(?<=[\s(\[\"'«]))![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
-    _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=\w)){0,80}"),
-    _kind("#tag", "#", r"(?<![\w&#])\#(?=\w*[^\W\d_])[^\W\d]\w{1,80}", "word"),
+    _kind(":name", ":", rf"{_OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel
+    _kind("!name", "!", rf"{_OPEN}![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
+    _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=[\w])){0,80}"),
+    _kind("#tag", "#", rf"(?<![\w&#])\#(?!\d)[\w]{{2,80}}|(?<!\S)\#[{JAPANESE}][\w{JAPANESE}]{{1,80}}"),
     _kind(  # --name, --name=x, -x behind a word
         "flag",
         "-",
-        r"(?<![^\s(\[\"'|])--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
+        rf"{_OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
     ),
     _kind("__NAME__", "_", rf"{_NOT_IN_WORD}__[A-Za-z][A-Za-z0-9_]{{0,80}}__{_END_OF_WORD}"),
     _kind(  # MAX_SIZE, snake_case, getName()
@@ -132,7 +140,7 @@ KINDS = (
         "file name",
         ".",
         rf"""{_NOT_IN_WORD}(?<![.@/-])[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*\.(?:{_EXTENSION}){_END_OF_WORD}
-             (?!\.\w) | (?<![\w.])\.(?:env|gitignore|bashrc|htaccess)\b""",
+             (?!\.[\w]) | (?<![\w.])\.(?:env|gitignore|bashrc|htaccess)\b""",
     ),
     _kind("UUID", "-", rf"{_NOT_IN_WORD}[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{_END_OF_WORD}"),
     _kind(  # 192.168.1.1, with a port or a mask; 2001:db8::1, 00:1A:2B:3C:4D:5E; 10:30:45 is a time
@@ -188,9 +196,9 @@ KINDS = (
           | {_NOT_IN_WORD}(?<![.,/+-])(?<!\d[ \u00a0\u202f])\d{{5,}}(?:[/-][A-Z0-9]+)*(?!{LETTER}|[.,/-]?\d)""",
         "number",
     ),
-    _kind("formula", "^", r"(?<![\w^])\w+(?:\^[\w]+)+(?![\w^])"),  # x^2
+    _kind("formula", "^", r"(?<![\w^])[\w]+(?:\^[\w]+)+(?![\w^])"),  # x^2
     _kind(  # **kwargs, 5*: those of emphasis are taken out before
-        "asterisks", "*~", r"\*{2,} | ~{2,} | (?<![\w*\\])\*(?=\w) | (?<=\w)\*(?![\w*])", "mark"
+        "asterisks", "*~", r"\*{2,} | ~{2,} | (?<![\w*\\])\*(?=[\w]) | (?<=[\w])\*(?![\w*])", "mark"
     ),
     _kind("about", "~", rf"(?<![\w~/])~[ ]?\d[\d.,]*(?<=\d)(?!{LETTER})", "number"),  # ~5
 )

@@ -39,8 +39,8 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
     if beside_numbers:
         sign = f"[{beside_numbers}]"
         expression = re.compile(
-            rf"(?:(?<![\w.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
-            rf"(?:(?:(?<=\d{sign})|(?<=\d[ \u00a0\u202f]{sign}))[A-Za-z]{{1,3}}(?!\w))?"
+            rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
+            rf"(?:(?:(?<=\d{sign})|(?<=\d[ \u00a0\u202f]{sign}))[A-Za-z]{{1,3}}(?!{LETTER}))?"
         )
         for match in expression.finditer(text):
             start = match.end() - len(match.group().lstrip())
@@ -66,7 +66,7 @@ def _is_candidate(character: str) -> bool:
 
 def _with_number(text: str, word: Span) -> tuple[Span, Reads]:
     """20 µg, but of "2 Kraków" the word alone."""
-    number = re.search(rf"(?<![\w.,]){_NUMBER}{_SPACE}$", text[max(0, word.start - 30) : word.start])
+    number = re.search(rf"(?<!{LETTER})(?<![.,]){_NUMBER}{_SPACE}$", text[max(0, word.start - 30) : word.start])
     if number is not None and word.end - word.start <= 3:
         return Span(word.start - len(number.group()), word.end), "number"
     return word, "number" if word.of(text)[0].isdigit() else "word"

@@ -43,6 +43,12 @@ def test_signs_words_and_emoji_that_cannot_be_written_are_kept(text: str, expect
     assert kept(text) == expected
 
 
+def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
+    text = "約20µgと80×120と20€を"
+    spans = kept_spans(text, language="ja", writes=lambda one: all(c > "\u3040" or writes(c) for c in one))
+    assert [one.span.of(text) for one in spans] == ["20µg", "80×120", "20€"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
