@@ -125,12 +125,19 @@ def _stripped(span: Span, text: str) -> Span:
 def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[str | Passage]:
     pieces: list[Piece] = []
     position = 0
+    starts: list[int] = []
     for mark in [*marks(inline.text, environment), None]:
         plain = inline.text[position : mark.span.start if mark else None]
         pieces.append(Piece(PieceKind.TEXT, plain, text=plain))
         if mark is not None:
             raw = markdown[inline.at(mark.span.start) : inline.at(mark.span.end)]
-            pieces.append(_html(raw) if mark.name == "html_inline" else _piece(mark, raw))
+            piece = _html(raw) if mark.name == "html_inline" else _piece(mark, raw)
+            if mark.name in PAIRS and mark.kind is PieceKind.START:
+                starts.append(mark.span.end)
+            elif mark.name in PAIRS and mark.kind is PieceKind.END:
+                label = inline.text[starts.pop() : mark.span.start]
+                piece = replace(piece, text=f"][{' '.join(label.split())}]" if raw in ("]", "][]") else "")
+            pieces.append(piece)
             position = mark.span.end
     return assembled(with_words(_balanced(pieces)), _notation(pieces, inline.in_table))
 

@@ -6,7 +6,7 @@ character of its text is written, so that what is not translated comes out byte 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from service.formats.flanking import Tags, flanking
 from service.formats.pieces import Piece, PieceKind
@@ -54,6 +54,8 @@ class Element:
     end_tag: str
     parent: int | None
     """The number of the element that it is in."""
+    end_tag_of_other: str = ""
+    """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,16 @@ class Passage:
         tags = [
             (
                 self._beside(element.span.start, element.start_tag, text, place.start),
-                self._beside(element.span.end, element.end_tag, text, place.end),
+                self._beside(element.span.end, self._end_tag(element, place.of(text)), text, place.end),
             )
             for element, place in zip(self.elements, places, strict=True)
         ]
         is_new = self.notation.has_marks and text != self.text
         return flanking(text, parts, tags, places) if is_new else (tags, places)
+
+    def _end_tag(self, element: Element, inside: str) -> str:
+        is_other = element.end_tag_of_other and inside != element.span.of(self.text)
+        return element.end_tag_of_other if is_other else element.end_tag
 
     def _beside(self, position: int, tag: str, translated: str, place: int) -> str:
         """A tag as it is written in a translation: white space beside it is none in Japanese, if it was not there."""
@@ -136,6 +142,7 @@ class _Tag:
     """Number of the character that it stands before."""
     end: "_Tag | None" = None
     """The end tag of a start tag. A mark is its own."""
+    raw_of_other: str = ""
 
 
 @dataclass
@@ -181,6 +188,7 @@ class Draft:
             while element in self._open:
                 inner, (start, name) = self._open.popitem()
                 self._close(start, piece.raw if inner == element else f"</{name}>")
+                self._tags[-1].raw_of_other = piece.text
 
     def part(self) -> None:
         """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
@@ -210,8 +218,7 @@ class Draft:
         before = self._before + "".join(element.start_tag for element in elements[:first])
         after = "".join(element.start_tag for element in elements[last:]) + after
         inside = [
-            Element(one.span, one.start_tag, one.end_tag, None if one.parent is None else one.parent - first)
-            for one in elements[first:last]
+            replace(one, parent=None if one.parent is None else one.parent - first) for one in elements[first:last]
         ]
         return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.notation)
 
@@ -274,7 +281,9 @@ class Draft:
                 continue
             if end is None and tag.end is not None and tag.position < tag.end.position:
                 inside.append((len(elements), tag.end))
-                elements.append(Element(Span(tag.position, tag.end.position), tag.raw, tag.end.raw, parent))
+                elements.append(
+                    Element(Span(tag.position, tag.end.position), tag.raw, tag.end.raw, parent, tag.end.raw_of_other)
+                )
                 continue
             end = end or tag.end
             empty.append(tag.raw)

@@ -26,4 +26,5 @@ class Piece:
     tag: str = ""
     """Name of an element, in lower case."""
     text: str = ""
-    """The characters of a text: as many as are written, or one for all that is written."""
+    """The characters of a text: as many as are written, or one for all that is written. Of an end tag, how it is
+    written behind another text, where that is not the same."""

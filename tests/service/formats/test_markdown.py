@@ -54,6 +54,8 @@ def test_passages_are_paragraphs_headings_and_cells(markdown: str, passages: lis
         ("***both*** ~~no~~ __b _i___", "und nein b i", None, "***und*** ~~nein~~ __b _i___"),
         ("a `x_y` b", "z Boston w", None, "z `x_y` w"),
         ("a > b\\* c", "x > y* z", None, "x > y\\* z"),
+        ("[a *b*] c\n\n[A *B*]: /u", "x y z", None, "[x *y*][a *b*] z\n\n[A *B*]: /u"),
+        ("[a][] ![b]\n\n[a]: /u\n[b]: /v", "a y", None, "[a][] ![y][b]\n\n[a]: /u\n[b]: /v"),
         ("![a car](u) b", "voiture b", "1-0 2-1", "![voiture](u) b"),
     ],
 )
