@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from service.formats.passages import HTML, Draft, Notation, Passage
+from service.formats.draft import Draft
+from service.formats.passages import HTML, Notation, Passage
 from service.formats.pieces import Piece, PieceKind
 from service.formats.tags import read
 from service.text.restoration import Restored

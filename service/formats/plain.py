@@ -81,8 +81,13 @@ def _units(text: str) -> Iterator[Span]:
 
 def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
     """Where the marks before and behind each element are."""
+    if not HINT.search(text, *unit.pair):
+        return
+    inside = unit.of(text)
+    if "](" not in inside:
+        inside = inside.replace("[", "(")  # none begins a link, and looking for its end takes long
     opened: list[Span] = []
-    for mark in marks(unit.of(text), {}, unit.start) if HINT.search(text, *unit.pair) else ():
+    for mark in marks(inside, {}, unit.start):
         if mark.name in PAIRS and mark.kind is PieceKind.START:
             opened.append(mark.span)
         elif mark.name in PAIRS and mark.kind is PieceKind.END:
