@@ -12,6 +12,7 @@ from torch import Tensor
 from export.manifest import Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
 from export.quantization import in_int8
+from export.slots import find_slots
 from export.tracing import ExportError, named_tensors, trace_all
 from model.checkpoint import (
     ALIGNMENT,
@@ -94,6 +95,7 @@ def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, di
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
     manifest = describe(checkpoint, precision, directory, graphs)
+    manifest = manifest.model_copy(update={"slots": find_slots(directory, manifest)})
     write_manifest(manifest, directory)
     return manifest
 

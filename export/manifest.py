@@ -102,6 +102,8 @@ class Manifest(Section):
     decoding: Decoding | None
     alignment: Alignment | None
     """Which of attention.onnx's cross-attention aligns tokens; None for a classifier."""
+    slots: tuple[tuple[int, int], ...] = ()
+    """Pairs of a source token and the target token that it becomes, the surest first."""
     bias: tuple[float, ...] | None
     """What the output layer adds to the logits of every token, by label; None for a translator."""
     evaluation: dict[str, dict[str, float]]

@@ -101,6 +101,8 @@ class Manifest(_Section):
     pooling: Literal["mean", "max"] | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
+    slots: tuple[tuple[TokenId, TokenId], ...] = ()
+    """Pairs of a source token and the target token that it becomes, the surest first."""
     bias: tuple[float, ...] | None
     """What of every token's logits is the output layer's own bias."""
     evaluation: dict[str, dict[str, float]]

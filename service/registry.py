@@ -19,6 +19,7 @@ from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
+from service.text.slots import slots_of
 from service.text.tokenization import Tokenizer
 from service.watch import Watch
 
@@ -265,7 +266,8 @@ def _models(
         )
         if manifest.task == "translation":
             greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
-            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *shared))
+            slots = slots_of(manifest.slots, tokenizer)
+            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *shared, slots))
         else:
             classifying = pool("classification", "classification")
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))

@@ -9,8 +9,11 @@ Legend: N sequences, W the most live hypotheses of one of them, R rows, k candid
 """
 
 import math
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from operator import methodcaller
+from typing import NamedTuple
 
 from service.contract import DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
@@ -19,13 +22,31 @@ Target = tuple[int, "Target | None"]
 """The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
 
+class Noted(NamedTuple):
+    """Of a token that was chosen.
+
+    Attributes:
+        log_prob: its own; 0 in a prefix.
+        shortfalls: by how many nats each token of `Search.once` was less probable; infinite where it had been written,
+            or was none of the `WATCHED` best, and in a prefix.
+    """
+
+    log_prob: float
+    shortfalls: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class Hypothesis:
-    """A target: its tokens, end of sequence included where it was produced, and the sum of their log-probabilities."""
+    """A target: its tokens, end of sequence included where it was produced, and the sum of their log-probabilities.
+
+    Attributes:
+        noted: of each token, where tokens are watched for.
+    """
 
     token_ids: list[int]
     log_prob: float
     finish_reason: FinishReason
+    noted: "SequenceOf[Noted]" = ()
 
     def rank(self, length_penalty: float) -> tuple[bool, float]:
         """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
@@ -45,6 +66,8 @@ class Search:
     and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
     prefix: tuple[int, ...] = ()
     """Tokens with which every hypothesis begins, whatever their probability, which is not counted."""
+    once: tuple[int, ...] = ()
+    """Tokens that a hypothesis writes at most once each, and is watched for."""
     finished: list[Hypothesis] = field(default_factory=list)
 
     def best(self) -> list[Hypothesis]:
@@ -58,6 +81,9 @@ class Search:
         ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
         return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
 
+
+WATCHED = 16
+"""Candidates of a row that is watched for tokens."""
 
 Live = tuple[float, int, Target]
 """A hypothesis that lives: the sum of its log-probabilities, its row, and its target."""
@@ -150,11 +176,14 @@ class Beam:
         self.width = self._search.beam_size
         self.length = 0
         self.live: list[Live] = [(0.0, NO_ROW, (bos, None))]
+        self._noted: dict[int, Noted] = {}
+        """Of the last token of each target, by the target's id."""
 
     @property
     def n_candidates(self) -> int:
-        """How many continuations of each row are enough; at first one of them may be the end."""
-        return self.width + (self.length == len(self._search.prefix))
+        """How many continuations of each row are enough: at first one of them may be the end, and others barred."""
+        enough = self.width + (self.length == len(self._search.prefix))
+        return max(WATCHED, enough + len(self._search.once)) if self._search.once else enough
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
@@ -166,13 +195,15 @@ class Beam:
             self.live = [(total, row, (self._search.prefix[self.length], target))]
             self.length += 1
             return False
-        totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row]]
+        k = min(self.n_candidates, len(log_probs[self.live[0][1]]))  # others may need more
+        totals = [total + log_prob for total, row, _ in self.live for log_prob in log_probs[row][:k]]
         if self.length == len(self._search.prefix):  # a translation is never empty
-            candidates = token_ids[self.live[0][1]]
+            candidates = token_ids[self.live[0][1]][:k]
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
+        if self._search.once:
+            self._bar_what_is_written(totals, token_ids, k)
         best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
         least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
-        k = len(totals) // len(self.live)
         self.length += 1
         at_limit = self.length >= self._search.max_target_tokens
         check_repetition = repetition_check_due(self.length)
@@ -183,8 +214,10 @@ class Beam:
             _, row, target = self.live[i // k]
             token = token_ids[row][i % k]
             longer = token, target
+            if self._search.once:
+                self._watch(longer, token_ids[row][:k], log_probs[row], log_probs[row][i % k])
             if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
-                self._end(tokens_of(longer), totals[i], eos)
+                self._end(longer, totals[i], eos)
             else:
                 living.append((totals[i], row, longer))
         if living and living[0][0] / self.length**self._search.length_penalty > self._bar:
@@ -193,10 +226,31 @@ class Beam:
         self.live = []
         return True
 
-    def _end(self, token_ids: list[int], log_prob: float, eos: int) -> None:
+    def _bar_what_is_written(self, totals: list[float], token_ids: list[Ints], k: int) -> None:
+        """Of the k candidates of each row."""
+        for n, (_, row, target) in enumerate(self.live):
+            written = {token for token in self._search.once if is_in(token, target)}
+            for j, token in enumerate(token_ids[row][:k] if written else ()):
+                if token in written:
+                    totals[n * k + j] = -math.inf
+
+    def _watch(self, target: Target, candidates: Ints, log_probs: list[float], chosen: float) -> None:
+        """Note how far what is watched for was from the last token of a target."""
+        _, before = target
+        assert before is not None
+        self._noted[id(target)] = noted_of(
+            self._search.once, candidates, log_probs, chosen, lambda token: is_in(token, before)
+        )
+
+    def _end(self, target: Target, log_prob: float, eos: int) -> None:
         """A hypothesis leaves the beam."""
+        token_ids = tokens_of(target)
         reason = reason_of(token_ids, eos, self._search.max_target_tokens)
-        self._search.finished.append(Hypothesis(token_ids, log_prob, reason))
+        noted: list[Noted] | tuple[()] = ()
+        if self._search.once:
+            of_prefix = forced(self._search.once)
+            noted = [self._noted.get(id(node), of_prefix) for node in nodes_of(target)]
+        self._search.finished.append(Hypothesis(token_ids, log_prob, reason, noted))
         self._bar = self._search.bar()
         self.width -= 1
 
@@ -209,6 +263,48 @@ def tokens_of(target: Target) -> list[int]:
         tokens.append(token)
         token, before = before
     return tokens[::-1]
+
+
+def nodes_of(target: Target) -> list[Target]:
+    """The target up to each of its tokens, in order."""
+    nodes = []
+    node: Target | None = target
+    while node is not None and node[1] is not None:
+        nodes.append(node)
+        node = node[1]
+    return nodes[::-1]
+
+
+def is_in(token: int, target: Target | None) -> bool:
+    """Whether a target has this token."""
+    while target is not None:
+        if target[0] == token:
+            return True
+        target = target[1]
+    return False
+
+
+def noted_of(
+    once: SequenceOf[int],
+    candidates: SequenceOf[int],
+    log_probs: SequenceOf[float],
+    chosen: float,
+    is_written: Callable[[int], bool],
+) -> Noted:
+    """What is noted of a token.
+
+    Args:
+        candidates, log_probs: of one row, best first.
+        chosen: the log-probability of the token.
+    """
+    found = dict(zip(candidates, log_probs, strict=False))
+    missed = [math.inf if token not in found or is_written(token) else chosen - found[token] for token in once]
+    return Noted(chosen, tuple(missed))
+
+
+def forced(once: SequenceOf[int]) -> Noted:
+    """What is noted of a token of a prefix."""
+    return Noted(0.0, (math.inf,) * len(once))
 
 
 REPETITION_INTERVAL = 8

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from service.artifact import MAX_BEAM_SIZE
 from service.contract import FixedRows, IntArray
-from service.engine.beam_search import Hypothesis, Search, reason_of
+from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, noted_of, reason_of
 from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
 from service.engine.scheduler import Sequence
 
@@ -23,6 +23,9 @@ WIDTHS = (2, 4, MAX_BEAM_SIZE)
 """Of one query, attention's sums end in other bits than of several."""
 
 Floats = NDArray[np.float64]
+
+Notes = list[Noted]
+"""What is noted of a hypothesis, of each of its tokens."""
 
 
 @dataclass
@@ -35,6 +38,8 @@ class _Candidates:
     """Which of the beam's rows, counted from 0, each continues."""
     kept: Booleans
     """Whether they are within the beam."""
+    noted: dict[int, list[Notes]]
+    """By place, of those that are watched for tokens, for each of these."""
 
 
 class FixedBeamSearch:
@@ -64,6 +69,8 @@ class FixedBeamSearch:
             np.zeros(n_places, np.int64) for _ in range(7)
         )
         self._penalties, self._thresholds, self._bars = (np.zeros(n_places) for _ in range(3))
+        self._watched: dict[int, list[Notes]] = {}
+        """By place, of the sequences that are watched for tokens, for each of the beam's rows."""
         self._layout: tuple[IntArray, int, int, int] | None = None
         """The places in use, and R, N and W, while nobody comes or goes."""
         self._is_warm = False
@@ -117,6 +124,8 @@ class FixedBeamSearch:
         if len(places) == 0:
             return
         self._layout = None
+        for place in places.tolist() if self._watched else ():
+            self._watched.pop(place, None)
         rows = self._rows[places].ravel()
         self._is_taken[rows] = False
         self._place_of[rows], self._index_of[rows] = 0, 0
@@ -142,13 +151,16 @@ class FixedBeamSearch:
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
         self._bars[place] = -np.inf
+        if search.once:
+            self._watched[place] = [[forced(search.once)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
         self._layout = None
         self._places.enter(sequence, place)
 
     def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
         """One more candidate than a beam is wide: one of the first may be the end, which no target begins with."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, W + 1)
+        k = WATCHED if self._watched else W + 1
+        self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, k)
         return self._decoder.fetch()
 
     def _select(self, places: IntArray, W: int, best: IntArray, log_probs: NDArray[np.float32]) -> _Candidates:  # noqa: N803
@@ -163,6 +175,10 @@ class FixedBeamSearch:
         begins = bool((lengths <= n_prefix).any())
         if begins:  # a translation is never empty
             totals[(lengths == n_prefix)[:, None, None] & (best[rows] == self._eos)] = -np.inf
+        watched = [(i, place) for i, place in enumerate(places.tolist()) if place in self._watched]
+        for i, place in watched:
+            for j, row in enumerate(rows[i].tolist()):
+                totals[i, j, np.isin(best[row], self._written_once(place, row, int(lengths[i])))] = -np.inf
         totals = totals.reshape(P, -1)
         order = np.argsort(-totals, axis=1, kind="stable")[:, :W]
         totals, parents = totals[every, order], order // best.shape[1]
@@ -174,7 +190,26 @@ class FixedBeamSearch:
             first_rows = self._rows[places[forced], 0]
             tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
             totals[forced, 0], kept[forced] = 0.0, np.arange(W) == 0
-        return _Candidates(totals, tokens, indices[every, parents], kept)
+        noted = {}
+        for i, place in watched:
+            length, histories = int(lengths[i]), self._watched[place]
+            if length < n_prefix[i]:
+                noted[place] = histories[:W]
+                continue
+            once = self._places.sequence(place).output.once
+            noted[place] = []
+            for parent, at in zip(parents[i].tolist(), (order[i] % best.shape[1]).tolist(), strict=True):
+                row = int(rows[i, parent])
+                written = self._written_once(place, row, length)
+                chosen = float(log_probs[row, at])
+                missed = noted_of(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
+                noted[place].append([*histories[int(indices[i, parent])], missed])
+        return _Candidates(totals, tokens, indices[every, parents], kept, noted)
+
+    def _written_once(self, place: int, row: int, length: int) -> list[int]:
+        """Which tokens that may be written once a hypothesis has."""
+        written = self._targets[row, :length].tolist()
+        return [token for token in self._places.sequence(place).output.once if token in written]
 
     def _end(self, places: IntArray, candidates: _Candidates) -> None:
         """Take the hypotheses that have ended out of the candidates that are kept."""
@@ -193,7 +228,8 @@ class FixedBeamSearch:
             written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
             token_ids = [*written, int(candidates.tokens[i, j])]
             reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason))
+            noted = candidates.noted[place][j] if place in candidates.noted else ()
+            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, noted))
             self._bars[place] = search.bar()
             self._widths[place] -= 1
         candidates.kept &= ~ended
@@ -215,6 +251,9 @@ class FixedBeamSearch:
             sources, targets = self._rows[places[:, None], parents][moved], rows[moved]
             self._decoder.copy(sources, targets)
             self._targets[targets] = self._targets[sources]
+        for i, place in enumerate(places.tolist() if candidates.noted else ()):
+            for j in np.flatnonzero(live[i]).tolist() if place in candidates.noted else ():
+                self._watched[place][indices[i, j]] = candidates.noted[place][order[i, j]]
         at = np.broadcast_to(lengths[:, None], (P, W))[live]
         self._tokens.fill(self._pad)
         self._positions.fill(0)

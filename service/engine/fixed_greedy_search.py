@@ -8,12 +8,14 @@ from collections.abc import Collection
 import numpy as np
 
 from service.contract import FixedRows, IntArray
-from service.engine.beam_search import Hypothesis, Search, reason_of
+from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, reason_of
+from service.engine.greedy_search import chosen_once
 from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length
 from service.engine.scheduler import Sequence
 
 K = 2
-"""Candidates of each row: the second for where the first would end an empty target."""
+"""Candidates of each row: the second for where the first would end an empty target. There are more where a sequence is
+watched for tokens."""
 
 
 class FixedGreedySearch:
@@ -39,6 +41,8 @@ class FixedGreedySearch:
         """(places, T): the prefix, then what is written so far."""
         self._fed: IntArray | None = None
         """The places that were in use when the step was launched that is not looked at yet."""
+        self._watched: dict[int, list[Noted]] = {}
+        """By place, of the sequences that are watched for tokens."""
         self._has_changed = np.zeros(places, np.bool_)
         """Whose place has been left since then, perhaps for somebody else."""
         self._is_warm = False
@@ -76,6 +80,8 @@ class FixedGreedySearch:
             self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
             self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
             self._tokens[place], self._positions[place] = self._bos, 0
+            if search.once:
+                self._watched[place] = [forced(search.once)] * len(prefix)
             self._places.enter(sequence, place)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
@@ -87,13 +93,18 @@ class FixedGreedySearch:
         R = len(best)
         best, log_probs, positions = best[places], log_probs[places], self._positions[places]
         n_prefix = self._n_prefix[places]
-        if self._ahead and len(places) == self.n_rows and (positions > n_prefix).all():
+        if self._ahead and not self._watched and len(places) == self.n_rows and (positions > n_prefix).all():
             self._launch_ahead(places, best[:, 0], positions + 1)
         if np.isnan(log_probs[:, 0]).any():
             raise FloatingPointError("the decoder's log-probabilities are not numbers")
         chooses = positions >= n_prefix
-        is_empty = (positions == n_prefix) & (best[:, 0] == self._eos)  # which a translation never is
+        is_first = positions == n_prefix
+        is_empty = is_first & (best[:, 0] == self._eos)  # which a translation never is
         choice = self._own[: len(places)], is_empty.astype(np.int64)
+        for i in (
+            np.flatnonzero([place in self._watched for place in places.tolist()] & chooses) if self._watched else ()
+        ):
+            choice[1][i] = self._choose(int(places[i]), best[i].tolist(), log_probs[i].tolist(), bool(is_first[i]))
         tokens = np.where(chooses, best[choice], self._targets[places, positions])
         self._log_probs[places] += np.where(chooses, log_probs[choice], 0)
         self._targets[places, positions] = tokens
@@ -109,13 +120,15 @@ class FixedGreedySearch:
 
     def evict(self, sequences: Collection[Sequence[Search]]) -> None:
         places = self._places.leave(sequences)
+        for place in places.tolist() if self._watched else ():
+            self._watched.pop(place, None)
         self._tokens[places], self._positions[places], self._has_changed[places] = self._pad, 0, True
         self._decoder.leave(places)
 
     def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
         """Feed tokens at positions, both by place, to these places, which are in use."""
         own = self._own[: size_for(int(places[-1]) + 1, self._sizes)]
-        self._decoder.launch(tokens[own], positions[own], own[:, None], own, K)
+        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED if self._watched else K)
         self._fed = places
         self._has_changed.fill(False)
 
@@ -126,10 +139,19 @@ class FixedGreedySearch:
         fed[places], at[places] = tokens, np.where(positions < self._limits[places], positions, 0)
         self._launch(places, fed, at)
 
+    def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
+        """The best candidate that may be written, where tokens are watched for."""
+        once, position = self._places.sequence(place).output.once, int(self._positions[place])
+        written = self._targets[place, :position].tolist()
+        choice, noted = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
+        self._watched[place].append(noted)
+        return choice
+
     def _finish(self, place: int) -> Sequence[Search]:
         sequence = self._places.sequence(place)
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
-        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason))
+        noted = self._watched.get(place, ())
+        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, noted))
         sequence.finished = True
         return sequence

@@ -6,10 +6,20 @@ its sums end in other bits. An answer must not depend on what shares its steps, 
 wider ones.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from service.contract import DecoderRows
-from service.engine.beam_search import Hypothesis, Search, is_runaway, reason_of, repetition_check_due
+from service.contract import DecoderRows, Ints
+from service.engine.beam_search import (
+    WATCHED,
+    Hypothesis,
+    Noted,
+    Search,
+    forced,
+    is_runaway,
+    noted_of,
+    reason_of,
+    repetition_check_due,
+)
 from service.engine.scheduler import Sequence
 
 
@@ -20,6 +30,7 @@ class _Target:
     token_ids: list[int]
     """Beginning of sequence included."""
     log_prob: float = 0.0
+    noted: list[Noted] = field(default_factory=list)
 
 
 class GreedySearch:
@@ -50,15 +61,20 @@ class GreedySearch:
         is_first = [
             position == len(sequence.output.prefix) for position, sequence in zip(positions, running, strict=True)
         ]
-        best, log_probs = self._decoder.step(
-            token_ids, positions, [[place] for place in places], places, 2 if any(is_first) else 1
-        )
+        k = max([n_candidates(sequence.output) for sequence in running]) + any(is_first)
+        best, log_probs = self._decoder.step(token_ids, positions, [[place] for place in places], places, k)
         for place, (sequence, target) in enumerate(zip(running, targets, strict=True)):
             position, prefix = positions[place], sequence.output.prefix
             if position < len(prefix):
                 target.token_ids.append(prefix[position])
                 continue
             choice = int(is_first[place] and best[place][0] == self._eos)  # a translation is never empty
+            if sequence.output.once:
+                never = self._eos if is_first[place] else None
+                choice, noted = chosen_once(
+                    sequence.output.once, best[place], log_probs[place], target.token_ids, never
+                )
+                target.noted.append(noted)
             target.log_prob += log_probs[place][choice]
             self._append(sequence, target, best[place][choice])
         return len(running)
@@ -74,5 +90,26 @@ class GreedySearch:
         if token == self._eos or length >= limit or runaway:
             token_ids = target.token_ids[1:]
             reason = reason_of(token_ids, self._eos, limit)
-            sequence.output.finished.append(Hypothesis(token_ids, target.log_prob, reason))
+            once, prefix = sequence.output.once, sequence.output.prefix
+            noted = [forced(once)] * len(prefix) + target.noted if once else ()
+            sequence.output.finished.append(Hypothesis(token_ids, target.log_prob, reason, noted))
             sequence.finished = True
+
+
+def chosen_once(
+    once: tuple[int, ...], candidates: Ints, log_probs: list[float], written: Ints, never: int | None
+) -> tuple[int, Noted]:
+    """Which of the candidates comes first that may be written, and what is noted of those that are watched for.
+
+    Args:
+        written: of the target so far.
+        never: a token that may not be written.
+    """
+    barred = {token for token in once if token in written} | {never}
+    choice = next(i for i, token in enumerate(candidates) if token not in barred)
+    return choice, noted_of(once, candidates, log_probs, log_probs[choice], barred.__contains__)
+
+
+def n_candidates(search: Search) -> int:
+    """How many of the most probable tokens are enough, but for the end at first."""
+    return max(WATCHED, 1 + len(search.once)) if search.once else 1

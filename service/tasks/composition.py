@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from service.text.aligned_words import AlignedWords
 from service.text.placeholders import Protected
 from service.text.restoration import Restored, restore, untranslated
 from service.text.sentences import join, with_wide_marks
-from service.text.spans import Edits, Span
+from service.text.slots import Slot
+from service.text.spans import Edits, Span, overlapping
 from service.text.tokenization import Tokenizer
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
@@ -31,12 +32,23 @@ class Sentence:
     span: Span
     """In the protected text of its paragraph."""
     sequence: Sequence[Search]
+    slots: list[tuple[int, Slot]] = field(default_factory=list)
+    """What stands for placeholders of its paragraph, by their numbers."""
+    rewound: Hypothesis | None = None
+    """In place of the best one, where that lacked some of the slots."""
     seen: Sequence[Seen] | None = None
 
     def hypothesis(self, rank: int = 0) -> Hypothesis:
         """The best one; another rank is another of the best, or the last of them."""
+        if rank == 0 and self.rewound is not None:
+            return self.rewound
         hypotheses = self.sequence.output.best()
         return hypotheses[min(rank, len(hypotheses) - 1)]
+
+    @property
+    def has_all_slots(self) -> bool:
+        token_ids = self.hypothesis().token_ids
+        return all(slot.target_id in token_ids for _, slot in self.slots)
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,16 @@ class Paragraph:
 
     protected: Protected
     sentences: list[Sentence]
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether a placeholder has no slot in the translation of its sentence."""
+        with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
+        spans = [sentence.span for sentence in self.sentences]
+        return not all(one.has_all_slots for one in self.sentences) or any(
+            number not in with_slots and (not one.stand_in or len(set(overlapping(spans, one.place))) == 2)
+            for number, one in enumerate(self.protected.placeholders)
+        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +86,7 @@ class Manuscript:
     def needs_alignment(self) -> bool:
         """Whether something must be put back where its words went."""
         has_tags = self.document is not None or self.marked is not None
-        return has_tags or any(paragraph.protected.placeholders for paragraph in self.paragraphs)
+        return has_tags or any(paragraph.needs_alignment for paragraph in self.paragraphs)
 
 
 def composed(
@@ -89,7 +111,7 @@ def composed(
     aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
     restored = Restored(text, Edits((), ()), (), list)
     if protected.edits.old or manuscript.marked:
-        restored = _restored(paragraph, text, aligned_sentences if manuscript.needs_alignment else [])
+        restored = _restored(paragraph, text, targets, aligned_sentences, tokenizer)
     shown, put_in = _with_marks(manuscript, restored)
     best = _alternative(sentences, 0, shown)
     translation = Translation(**vars(best), source_tokens=source_tokens)
@@ -117,7 +139,7 @@ def composed(
 def _restored_passage(paragraph: Paragraph, tokenizer: Tokenizer, direction: Direction) -> Restored:
     """The translation of a passage of a document."""
     text, targets = _joined(paragraph, 0, tokenizer, direction)
-    return _restored(paragraph, text, _aligned_sentences(paragraph, targets, tokenizer))
+    return _restored(paragraph, text, targets, _aligned_sentences(paragraph, targets, tokenizer), tokenizer)
 
 
 def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Direction) -> tuple[str, list[Span]]:
@@ -161,7 +183,8 @@ def _alternatives(
     for rank in range(1, n_best):
         joined, targets = _joined(paragraph, rank, tokenizer, direction)
         in_order = _aligned_in_order(paragraph, joined, targets)
-        text, _ = _with_marks(manuscript, restore(paragraph.protected, joined, in_order))
+        slots = _slots(paragraph, targets, tokenizer, rank)
+        text, _ = _with_marks(manuscript, restore(paragraph.protected, joined, slots, in_order))
         by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
     return list(by_text.values())[1:] or None
 
@@ -185,12 +208,38 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
     return sentences
 
 
-def _restored(paragraph: Paragraph, text: str, sentences: list[AlignedSentence]) -> Restored:
+def _restored(
+    paragraph: Paragraph, text: str, targets: list[Span], sentences: list[AlignedSentence], tokenizer: Tokenizer
+) -> Restored:
     """The paragraph with its placeholders."""
     if not paragraph.sentences:
         return untranslated(paragraph.protected)
     aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in sentences]
-    return restore(paragraph.protected, text, aligned_words)
+    return restore(paragraph.protected, text, _slots(paragraph, targets, tokenizer), aligned_words)
+
+
+def _slots(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int = 0) -> dict[int, Span]:
+    """Where in the translation the slots of placeholders are, by their numbers."""
+    places = {}
+    for sentence, target in zip(paragraph.sentences, targets, strict=True):
+        token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
+        found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
+        tokens = tokenizer.written(token_ids) if found else []
+        for number, slot in found:
+            places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
+    return places | _between_sentences(paragraph, targets)
+
+
+def _between_sentences(paragraph: Paragraph, targets: list[Span]) -> dict[int, Span]:
+    """Where stand-ins are that no sentence has: what is between two sentences is the same in both texts."""
+    spans = [sentence.span for sentence in paragraph.sentences]
+    places = {}
+    for number, one in enumerate(paragraph.protected.placeholders):
+        first, last = overlapping(spans, one.place)
+        if one.stand_in and first == last:
+            moved = targets[first - 1].end - spans[first - 1].end if first else 0
+            places[number] = Span(one.place.start + moved, one.place.end + moved)
+    return places
 
 
 def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:

@@ -17,10 +17,12 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
+from service.tasks.rewinding import is_better, joined, rewound
 from service.text.kept_spans import apostrophes, kept_spans
 from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
-from service.text.spans import Span
+from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
+from service.text.spans import Span, overlapping
 from service.text.terms import Terms
 from service.text.tokenization import Tokenizer, beside_each
 
@@ -46,6 +48,7 @@ class Translator:
     attention_pool: Pool[Seen]
     max_attention_weights: int
     max_shown_tokens: int
+    slots: tuple[Slot, ...] = ()
 
     async def translate(
         self, request: TranslateRequest, direction: Direction, timeout_s: float, timing: Timing
@@ -82,6 +85,7 @@ class Translator:
         if selection is not None:  # the least that it can be: translations have a token or more
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 1) for length in lengths))
         timing.ran(await pool.run(sequences, deadline))
+        await self._rewind(manuscripts, pool, deadline)
         if selection is not None or request.alignment or any(one.needs_alignment for one in manuscripts):
             passes = self._attention_passes(manuscripts, selection, request.alignment)
             timing.attended(await self.attention_pool.run(passes, deadline))
@@ -122,24 +126,62 @@ class Translator:
         if request.format == "text":
             with_marks = marked(text, [term.span for term in terms.found(text)])
             bare = with_marks.passage.text if with_marks else text
-            protected = self._protected(bare, [], direction, terms)
-            return Manuscript([self._paragraph(protected, request, new_search, direction)], marked=with_marks)
+            return Manuscript([self._paragraph(bare, [], request, new_search, direction, terms)], marked=with_marks)
         read = markdown.parse(text) if request.format == "markdown" else document.parse(text)
-        passages = [self._protected(passage.text, passage.keep, direction, terms) for passage in read.passages]
-        for passage, one in zip(read.passages, passages, strict=True):
-            inline = len(passage.elements) + len(one.placeholders)
+        paragraphs = []
+        for passage in read.passages:
+            paragraphs.append(self._paragraph(passage.text, passage.keep, request, new_search, direction, terms))
+            inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
             if inline > MOST_INLINE:
                 raise NotAcceptable(
                     f"a passage of the text has {inline} inline tags, placeholders and symbols, "
                     f"the limit is {MOST_INLINE}"
                 )
-        return Manuscript([self._paragraph(one, request, new_search, direction) for one in passages], read)
-
-    def _protected(self, text: str, keep: list[Span], direction: Direction, terms: Terms) -> Protected:
-        kept = kept_spans(text, keep, direction.source, self.tokenizer.writes, terms.found(text))
-        return protect(text, kept, apostrophes(text))
+        return Manuscript(paragraphs, read)
 
     def _paragraph(
+        self,
+        text: str,
+        keep: list[Span],
+        request: TranslateRequest,
+        new_search: NewSearch,
+        direction: Direction,
+        terms: Terms,
+    ) -> Paragraph:
+        """With other slots as often as the model would read some otherwise than as their tokens."""
+        kept = kept_spans(text, keep, direction.source, self.tokenizer.writes, terms.found(text))
+        slots = SlotsOfText(self.slots, text)
+        while True:
+            protected = protect(text, kept, apostrophes(text), slots.word)
+            paragraph = self._read(protected, request, new_search, direction)
+            if not kept or not self._misread(paragraph, slots):
+                return paragraph
+
+    def _misread(self, paragraph: Paragraph, slots: SlotsOfText) -> bool:
+        """Give the sentences their slots; whether some placeholders need others, or none."""
+        placeholders = paragraph.protected.placeholders
+        places = [one.place for one in placeholders]
+        misread: dict[int, bool] = {}
+        too_many: list[int] = []
+        for sentence in paragraph.sentences:
+            inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
+            source_ids = sentence.sequence.source_ids
+            tokens = self.tokenizer.read(sentence.span.of(paragraph.protected.text)) if inside else []
+            for number in inside[:MOST_SLOTS]:
+                slot = slots.of(number)
+                assert slot is not None, "it has a stand-in"
+                at = source_ids.index(slot.source_id) if source_ids.count(slot.source_id) == 1 else None
+                if at is not None and tokens[at].moved(sentence.span.start).span == placeholders[number].place:
+                    sentence.slots.append((number, slot))
+                else:
+                    misread[number] = slot.word.isdigit()
+            too_many += inside[MOST_SLOTS:]
+            sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
+        slots.try_others(misread)
+        slots.give_up(too_many)
+        return bool(misread or too_many)
+
+    def _read(
         self, protected: Protected, request: TranslateRequest, new_search: NewSearch, direction: Direction
     ) -> Paragraph:
         text, limit = protected.text, self.manifest.limits.max_source_tokens
@@ -154,6 +196,28 @@ class Translator:
             search = new_search()
             sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
         return Paragraph(protected, sentences)
+
+    async def _rewind(self, manuscripts: list[Manuscript], pool: Pool[Search], deadline: float) -> None:
+        """Search again for sentences in which slots are missing, as long as that finds more of them.
+
+        Raises:
+            RequestError: what the engine raises.
+        """
+        lacking = [s for manuscript in manuscripts for s in manuscript.sentences if s.slots and not s.has_all_slots]
+        while lacking:
+            tried: list[tuple[Sentence, Sequence[Search]]] = []
+            for sentence in lacking:
+                search = rewound(sentence.hypothesis(), sentence.sequence.output)
+                if search is not None:
+                    again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
+                    tried.append((sentence, again))
+            await pool.run([again for _, again in tried], deadline)
+            lacking = []
+            for sentence, again in tried:
+                later = joined(sentence.hypothesis(), again.output)
+                if is_better(later, sentence.hypothesis(), again.output.once):
+                    sentence.rewound = later
+                    lacking += [sentence] if not sentence.has_all_slots else []
 
     def _attention_passes(
         self, manuscripts: list[Manuscript], selection: Selection | None, alignment: bool

@@ -1,35 +1,28 @@
-"""Kept spans on their way through a model: each is replaced by a word that models copy, and put back afterwards."""
+"""Kept spans on their way through a model: each is replaced by a word that the model is known to carry, and put back
+afterwards."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
 
 from service.text.kept_kinds import Reads
 from service.text.kept_spans import Kept
-from service.text.scripts import LETTER
+from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Edits, Span, edited, overlapping
-from service.text.stand_ins import STAND_INS, StandInKind, named_in_other_letters, written
 
-_NEVER = "(?!)"
-"""A pattern that matches nothing."""
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
-"""Or a date: both stand after the same words."""
+"""Or a date: nothing that is counted."""
 _FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _NUMBER = re.compile(
     rf"%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
     re.IGNORECASE,
 )
-_PERSON = re.compile(
-    rf"<?(?:mailto:)?[A-Za-z0-9._%+-]+@|%(?:\(.*\)|\d+\$)?{_FLAGS}[sc@]|[$%#]?\{{|[$:!@][A-Za-z_]|%\w+%|__"
-)
 _LETTER_BEFORE = re.compile(LETTER)
-_WORD = re.compile(rf"{LETTER}+")
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A span of the original text, and its stand-in with its place in the protected text; "" for a symbol."""
+    """A span of the original text, and its stand-in with its place in the protected text; "" where there is none."""
 
     span: Span
     stand_in: str
@@ -68,24 +61,38 @@ class Protected:
         return any(map(str.isalpha, rest[span.start : span.end - sum(place.end - place.start for place in inside)]))
 
 
-def protect(text: str, kept: Sequence[Kept] = (), read_as: Iterable[tuple[Span, str]] = ()) -> Protected:
+StandIn = Callable[[int, bool], str]
+"""A word for the placeholder of this place in order, which may be a number; "" where the model is shown nothing."""
+
+
+def protect(
+    text: str,
+    kept: Sequence[Kept] = (),
+    read_as: Iterable[tuple[Span, str]] = (),
+    stand_in: StandIn = lambda _number, _is_number: "",
+) -> Protected:
     """Replace what is kept by stand-ins, and spans that are only read in another way by what they are read as.
 
     What is no word of its sentence is shown as nothing, the end of a line as one.
     """
-    stand_ins = _stand_ins(text) if kept else {}
     replaced: list[tuple[Kept, Span, str]] = []
     shown: list[tuple[Span, str]] = []
-    for one in kept:
-        if one.reads in ("mark", "break", "shortcut"):
-            taken_out = _with_space(text, one.span) if one.reads == "mark" else one.span
-            is_between_words = one.reads == "mark" and _is_between_words(text, taken_out)
-            shown.append((taken_out, "\n" if one.reads == "break" else " " * is_between_words))
-            replaced.append((one, taken_out, ""))
+    line_start = 0
+    for number, one in enumerate(kept):
+        is_word = one.reads not in ("mark", "break", "shortcut")
+        word = stand_in(number, _is_number(one, text)) if is_word else ""
+        if word:
+            taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
+        elif one.reads == "break":
+            taken_out, in_its_place = one.span, "\n"
+            line_start = one.span.end
+        elif one.reads == "shortcut":
+            taken_out, in_its_place = one.span, ""
         else:
-            stand_in = next(stand_ins[_kind(one, text)])
-            shown.append((one.span, stand_in))
-            replaced.append((one, one.span, stand_in))
+            taken_out = _with_space(text, one.span)
+            in_its_place = " " * _is_between_words(text, taken_out)
+        shown.append((taken_out, in_its_place))
+        replaced.append((one, taken_out, word))
     taken = [span for span, _ in shown]
     shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
     protected, edits = edited(text, sorted(shown, key=lambda item: item[0].pair))
@@ -93,15 +100,27 @@ def protect(text: str, kept: Sequence[Kept] = (), read_as: Iterable[tuple[Span, 
     placeholders = tuple(
         Placeholder(
             one.span,
-            stand_in,
-            places[taken_out],
+            word,
+            _trimmed(protected, places[taken_out]) if word else places[taken_out],
             taken_out,
             one.span.of(text) if one.written is None else one.written,
             one.reads,
         )
-        for one, taken_out, stand_in in replaced
+        for one, taken_out, word in replaced
     )
     return Protected(text, protected, placeholders, edits)
+
+
+def _set_apart(text: str, span: Span, word: str, starts_line: bool) -> str:
+    """With spaces where something touches it that a tokenizer would take together with it."""
+    before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
+    space_before = not (starts_line or before.isspace() or is_unspaced(before))
+    return f"{' ' * bool(space_before)}{word}{' ' * (after.isalnum() and not is_unspaced(after))}"
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    whole = span.of(text)
+    return Span(span.start + len(whole) - len(whole.lstrip()), span.end - len(whole) + len(whole.rstrip()))
 
 
 def _with_space(text: str, span: Span) -> Span:
@@ -129,29 +148,6 @@ def is_letter(character: str) -> bool:
     return _LETTER_BEFORE.match(character) is not None
 
 
-def _kind(kept: Kept, text: str) -> StandInKind:
+def _is_number(kept: Kept, text: str) -> bool:
     written = kept.span.of(text)
-    if _YEAR.fullmatch(written):
-        return "year"
-    if kept.reads == "number" or _NUMBER.match(written):
-        return "number"
-    return "person" if _PERSON.match(written) else "place"
-
-
-def _stand_ins(text: str) -> dict[StandInKind, Iterator[str]]:
-    """Those that are no words of the text, over and over: where one comes again, it is in another sentence."""
-    lowered = text.casefold()
-    words = {*_WORD.findall(lowered), *re.findall(r"\d+", lowered)}
-    words |= {word.casefold() for word in named_in_other_letters(text)}
-    unheard_of = "X" + "x" * max(map(len, re.findall("x+", lowered)), default=0)
-    return {
-        kind: cycle([word for word in stand_ins if word.casefold() not in words] or [unheard_of])
-        for kind, stand_ins in STAND_INS.items()
-    }
-
-
-def stand_ins_in(translated: str, protected: Protected) -> list[tuple[Span, str]]:
-    """Where the stand-ins of a text are in its translation, in order, however its language writes them."""
-    stand_ins = sorted({one.stand_in for one in protected.placeholders} - {""})
-    pattern = re.compile("|".join(f"({written(stand_in)})" for stand_in in stand_ins) or _NEVER)
-    return [(Span(*match.span()), stand_ins[(match.lastindex or 1) - 1]) for match in pattern.finditer(translated)]
+    return not _YEAR.fullmatch(written) and (kept.reads == "number" or _NUMBER.match(written) is not None)

@@ -1,13 +1,11 @@
-"""Placeholders back into a translation: each exactly as often as it was in the text, whatever the model wrote.
+"""Placeholders back into a translation: each exactly once.
 
-A stand-in that came out is replaced by what it stood for. One that came out twice is removed where it is least aligned,
-and for one that did not come out the original takes the place of the word that is its translation, if there is one.
+One whose slot came out takes the place of the slot's token. For one without, the original goes before the word that is
+aligned to it, or in the place of the word that is its translation.
 """
 
-import re
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -17,7 +15,7 @@ import numpy as np
 from service.text.aligned_words import AlignedWords, Mass, core
 from service.text.icu_messages import has_icu_messages
 from service.text.kept_spans import kept_spans
-from service.text.placeholders import Placeholder, Protected, is_letter, stand_ins_in
+from service.text.placeholders import Placeholder, Protected, is_letter
 from service.text.scripts import is_unspaced
 from service.text.shortcuts import place_of, sign_of
 from service.text.spans import Edits, Span, edited, overlapping
@@ -43,23 +41,26 @@ class Restored:
 
 @dataclass(frozen=True)
 class _Edit:
-    """What a span of the translation is replaced by: a placeholder's original, or nothing."""
+    """A span of the translation, and the placeholder that replaces it."""
 
     span: Span
-    text: str = ""
-    placeholder: int | None = None
+    text: str
+    placeholder: int
 
 
-def restore(protected: Protected, translated: str, aligned_words: Iterable[AlignedWords] = ()) -> Restored:
+def restore(
+    protected: Protected, translated: str, slots: Mapping[int, Span], aligned_words: Iterable[AlignedWords] = ()
+) -> Restored:
     """Put every placeholder back.
 
     Args:
+        slots: where in the translation the slots of placeholders are, by their numbers.
         aligned_words: of the protected text and of its translation, one for each sentence, in order.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
     if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
-    return _Restoration(protected, translated, sentences).restored()
+    return _Restoration(protected, translated, slots, sentences).restored()
 
 
 def untranslated(protected: Protected) -> Restored:
@@ -74,20 +75,20 @@ def untranslated(protected: Protected) -> Restored:
 
 
 class _Restoration:
-    def __init__(self, protected: Protected, translated: str, sentences: list[AlignedWords]) -> None:
+    def __init__(
+        self, protected: Protected, translated: str, slots: Mapping[int, Span], sentences: list[AlignedWords]
+    ) -> None:
         self._protected, self._translated, self._sentences = protected, translated, sentences
+        self._slots = slots
         self._written = [
             one.written if one.reads != "shortcut" else sign_of(one.written) for one in protected.placeholders
         ]
         self._places = [one.place for one in protected.placeholders]
         self._sentence_of = [self._sentence(placeholder) for placeholder in protected.placeholders]
-        self._matches, surplus = self._matched()
-        strange = [kept.span for kept in kept_spans(translated)]
-        invented = [span for span in strange if span.of(translated) in self._written]
-        self._spare = {*surplus, *invented}
-        """What came out once too often."""
-        self._taken = sorted([*self._matches.values(), *surplus, *strange], key=lambda span: span.pair)
-        shown, written = ([match.start() for match in re.finditer("\n", one)] for one in (protected.text, translated))
+        # Nothing is put into what looks as if it had to be kept whole.
+        strange = kept_spans(translated) if len(slots) < len(protected.placeholders) else []
+        self._taken = sorted([*slots.values(), *(kept.span for kept in strange)], key=lambda span: span.pair)
+        shown, written = ([i for i, c in enumerate(one) if c == "\n"] for one in (protected.text, translated))
         self._line_ends = dict(zip(shown, written, strict=True)) if len(shown) == len(written) else {}
         """No model writes any, so that those of a translation are those of the text."""
         self._put_at: set[int] = set()
@@ -95,20 +96,17 @@ class _Restoration:
 
     def restored(self) -> Restored:
         edits = [
-            self._in_place(self._matches[i], i) if i in self._matches else self._put(i)
-            for i in range(len(self._written))
+            self._in_place(self._slots[i], i) if i in self._slots else self._put(i) for i in range(len(self._written))
         ]
-        edits += [_Edit(self._with_space(span)) for span in self._spare]
         edits = self._spaced(_apart(sorted(edits, key=lambda edit: edit.span.pair)))
         if has_icu_messages(self._protected.original):
             edits = [self._unquoted(edit) for edit in edits]
         text, moves = edited(self._translated, [(edit.span, edit.text) for edit in edits])
         places = {}
         for edit, new in zip(edits, moves.new, strict=True):
-            if edit.placeholder is not None:
-                written = self._written[edit.placeholder]
-                start = new.start + edit.text.index(written)
-                places[edit.placeholder] = Span(start, start + len(written))
+            written = self._written[edit.placeholder]
+            start = new.start + edit.text.index(written)
+            places[edit.placeholder] = Span(start, start + len(written))
         copies = [(one.span, places[i]) for i, one in enumerate(self._protected.placeholders)]
         return Restored(text, moves, copies, partial(self._words, moves, copies))
 
@@ -120,66 +118,15 @@ class _Restoration:
         first, last = overlapping(self._sentences[n].source, placeholder.place)
         return n if first < last else None
 
-    def _matched(self) -> tuple[dict[int, Span], list[Span]]:
-        """For each placeholder the stand-in that came out for it, and the stand-ins that came out for none."""
-        came_out: dict[tuple[int | None, str], list[Span]] = defaultdict(list)
-        for span, stand_in in stand_ins_in(self._translated, self._protected):
-            n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
-            inside = n < len(self._sentences) and self._sentences[n].target[0].start < span.end
-            came_out[n if inside else None, stand_in].append(span)
-        matches = {}
-        for i, placeholder in enumerate(self._protected.placeholders):
-            n_source = self._sentence_of[i]
-            if candidates := came_out.get((n_source, placeholder.stand_in)):
-                best = (
-                    max(range(len(candidates)), key=lambda k: self._aligned(i, candidates[k]))
-                    if n_source is not None
-                    else 0
-                )
-                matches[i] = candidates.pop(best)
-        left: dict[str, list[Span]] = defaultdict(list)
-        for (_, stand_in), spans in came_out.items():
-            left[stand_in] += spans
-        for i, placeholder in enumerate(self._protected.placeholders):
-            if i not in matches and left[placeholder.stand_in]:
-                matches[i] = left[placeholder.stand_in].pop(0)
-        return matches, [span for spans in left.values() for span in spans if not self._is_translation(span)]
-
-    def _is_translation(self, span: Span) -> bool:
-        """Whether a stand-in that came out for no placeholder is what the model made of another word of the text:
-        "Tom" of "Thomas"."""
-        n = bisect_right(self._sentences, span.start, key=lambda sentence: sentence.target[-1].end)
-        if n == len(self._sentences):
-            return False
-        sentence = self._sentences[n]
-        first, last = overlapping(sentence.target, span)
-        if first == last:
-            return False
-        word = sentence.source[int(sentence.mass[first:last].sum(axis=0).argmax())]
-        first, last = overlapping(self._places, word)
-        if any(self._protected.placeholders[i].stand_in for i in range(first, last)):
-            return False
-        initial = span.of(self._translated)[0].casefold()
-        parts = re.findall(r"\w+", word.of(self._protected.text).casefold())
-        return initial.isalpha() and any(part.startswith(initial) for part in parts)
-
-    def _aligned(self, i: int, span: Span) -> float:
-        """How much a span of the translation attends to a placeholder."""
-        n = self._sentence_of[i]
-        if n is None:
-            return 0.0
-        first, last = overlapping(self._sentences[n].target, span)
-        return float(self._attention(i)[first:last].max(initial=0.0))
-
     def _attention(self, i: int) -> Mass:
         n = self._sentence_of[i]
         return np.zeros(0) if n is None else self._sentences[n].on(self._protected.placeholders[i].place)
 
     def _put(self, i: int) -> _Edit:
-        """A placeholder whose stand-in did not come out.
+        """A placeholder without a slot in the translation.
 
-        It takes the place of the word that is the translation of its stand-in, or of what came out once too often; or
-        it goes before the word that is aligned to it at least a little, or to the end.
+        It takes the place of the word that is the translation of its stand-in, or goes before the word that is aligned
+        to it at least a little, or to the end.
         """
         if not self._protected.placeholders[i].stand_in:
             return self._symbol(i)
@@ -190,16 +137,11 @@ class _Restoration:
             if word is None or attention[row] < LITTLE:
                 continue
             first, after = overlapping(self._taken, word)
-            spare = next((span for span in self._taken[first:after] if span in self._spare), None)
-            if spare is not None:
-                return self._instead_of(spare, i)
             if first == after and attention[row] > 0.5:
                 insort(self._taken, word, key=lambda span: span.pair)
                 return _Edit(word, self._written[i], i)
             if first == after:
                 return self._before(word.start, i)
-        if self._spare:
-            return self._instead_of(min(self._spare, key=lambda span: span.pair), i)
         last = next((word.end for word in reversed(words) if word is not None), len(self._translated.rstrip()))
         first, after = overlapping(self._taken, Span(last, last))
         return self._after(self._taken[first].end if first < after else last, i)
@@ -259,14 +201,23 @@ class _Restoration:
         n = self._sentence_of[i]
         return [] if n is None else [core(self._translated, word) for word in self._sentences[n].target]
 
-    def _in_place(self, stand_in: Span, i: int) -> _Edit:
-        """A number or a name that the model wrote right behind another word gets a space before it."""
-        before, _ = self._around(stand_in.start, stand_in.end)
-        return _Edit(stand_in, " " * is_letter(before) + self._written[i], i)
+    def _in_place(self, slot: Span, i: int) -> _Edit:
+        """Without the spaces that the model was shown, or made, between it and what touches it in the source."""
+        start, end = slot.pair
+        before, after = self._around(start, end)
+        touches_before, touches_after = self._touches(i)
+        if before == " " and touches_before and not self._translated[start - 2 : start - 1].isalnum():
+            start -= 1
+        if after == " " and touches_after:
+            end += 1
+        return _Edit(Span(start, end), " " * is_letter(before) + self._written[i], i)
 
-    def _instead_of(self, spare: Span, i: int) -> _Edit:
-        self._spare.remove(spare)
-        return _Edit(spare, self._written[i], i)
+    def _touches(self, i: int) -> tuple[bool, bool]:
+        """Whether something that is no white space stands right before a placeholder, and a letter right behind it;
+        where words have spaces between them."""
+        span, original = self._protected.placeholders[i].span, self._protected.original
+        before, after = original[max(0, span.start - 1) : span.start], original[span.end : span.end + 1]
+        return before != "" and not before.isspace() and not is_unspaced(before), is_letter(after)
 
     def _before(self, point: int, i: int) -> _Edit:
         before, _ = self._around(point, point)
@@ -307,17 +258,10 @@ class _Restoration:
 
     def _is_shown(self, edit: _Edit) -> bool:
         """Whether it is of a placeholder that the model was shown a stand-in for."""
-        return edit.placeholder is not None and self._protected.placeholders[edit.placeholder].stand_in != ""
+        return self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
         return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]
-
-    def _with_space(self, span: Span) -> Span:
-        """What is removed, and one of the spaces around it."""
-        before, after = self._around(span.start, span.end)
-        if before == " " and not after.isalnum():
-            return Span(span.start - 1, span.end)
-        return Span(span.start, span.end + 1) if after == " " and before in ("", " ") else span
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
         """With each placeholder as a word, which is aligned to itself alone."""

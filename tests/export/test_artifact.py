@@ -56,6 +56,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "pooling": None,
         "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 2.0},
         "alignment": {"layer": 1, "heads": [0, 1, 2], "next_row": False},
+        "slots": [],
         "bias": None,
         "evaluation": {},
     }

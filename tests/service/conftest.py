@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,7 @@ from service.metrics import Metrics
 from service.registry import Models, load_models
 from service.serving import Serving
 from service.settings import Settings
-from service.text.stand_ins import STAND_INS
 from tests.service.fakes import PATIENCE_S
-from tests.service.stand_ins import KNOWN
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 Client = httpx.AsyncClient
@@ -123,12 +121,3 @@ async def until_warm(models: Models, unready: str = "starting") -> None:
     async with asyncio.timeout(PATIENCE_S):
         while unready in (models.unready_reason() or ""):
             await asyncio.sleep(0.01)
-
-
-@pytest.fixture(scope="module")
-def known_stand_ins() -> Iterator[None]:
-    """Which words models copy best is measured, and no matter here."""
-    with pytest.MonkeyPatch.context() as patch:
-        for kind, stand_ins in KNOWN.items():
-            patch.setitem(STAND_INS, kind, stand_ins)
-        yield

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from service.contract import FinishReason
-from service.engine.beam_search import Hypothesis
+from service.engine.beam_search import Hypothesis, Noted
 
 EOS = 3
 
@@ -27,8 +27,9 @@ def beam_search(
     n_best: int,
     beam_threshold: float = math.inf,
     prefix: tuple[int, ...] = (),
+    once: tuple[int, ...] = (),
 ) -> list[Hypothesis]:
-    """The n_best targets, best first, each of which begins with the prefix."""
+    """The n_best targets, best first, each of which begins with the prefix and has each of `once` once at most."""
 
     def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
         return hypothesis.finish_reason == "eos", hypothesis.log_prob / len(hypothesis.token_ids) ** length_penalty
@@ -40,7 +41,7 @@ def beam_search(
             ([*target, token], total + float(log_prob))
             for target, total in live
             for token, log_prob in enumerate(next_log_probs(target))
-            if len(target) > len(prefix) or token != EOS
+            if (len(target) > len(prefix) or token != EOS) and not (token in once and token in target)
         ]
         best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
         least = best[min(n_best, len(best)) - 1][1] - beam_threshold
@@ -48,7 +49,9 @@ def beam_search(
         reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
         live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
         finished += [
-            Hypothesis(*hypothesis, reason) for hypothesis, reason in zip(best, reasons, strict=True) if reason
+            Hypothesis(*hypothesis, reason, noted(next_log_probs, hypothesis[0], len(prefix), once))
+            for hypothesis, reason in zip(best, reasons, strict=True)
+            if reason
         ]
         ended = sorted((rank(hypothesis) for hypothesis in finished if hypothesis.finish_reason == "eos"), reverse=True)
         if live and len(ended) >= n_best:
@@ -56,6 +59,29 @@ def beam_search(
             if best_alive <= ended[n_best - 1][1]:
                 break
     return sorted(finished, key=rank, reverse=True)[:n_best]
+
+
+def noted(
+    next_log_probs: NextLogProbs, target: list[int], n_prefix: int, once: tuple[int, ...]
+) -> list[Noted] | tuple[()]:
+    """The log-probability of each token of a target, and how much less probable each of `once` was: infinitely in the
+    prefix, where it had been written, and where it was none of the 16 best."""
+
+    def of(token: int, length: int) -> float:
+        log_probs = next_log_probs(target[:length])
+        is_among_best = sum(log_probs > log_probs[token]) < 16
+        is_open = length >= n_prefix and token not in target[:length]
+        return float(log_probs[target[length]]) - float(log_probs[token]) if is_open and is_among_best else math.inf
+
+    if not once:
+        return ()
+    return [
+        Noted(
+            float(next_log_probs(target[:length])[token]) if length >= n_prefix else 0.0,
+            tuple(of(watched, length) for watched in once),
+        )
+        for length, token in enumerate(target)
+    ]
 
 
 def finish_reason(target: list[int], n_source: int, max_target_tokens: int) -> FinishReason | None:

@@ -1,19 +1,21 @@
-"""Stand-ins that tests know, whichever models copy best, in place of what is kept."""
+"""Words that stand for what is kept in tests, as a model's slots do; a test's translation has them as they are."""
 
+import re
 from collections.abc import Iterable
+from itertools import cycle
 from unicodedata import category
 
-from service.text import placeholders
-from service.text.kept_spans import kept_spans
+from service.text import placeholders, restoration
+from service.text.aligned_words import AlignedWords
+from service.text.kept_spans import Kept, kept_spans
 from service.text.placeholders import Protected
+from service.text.restoration import Restored
 from service.text.spans import Span
-from service.text.stand_ins import StandInKind
 
-KNOWN: dict[StandInKind, tuple[str, ...]] = {
-    "person": ("Tom", "Paul", "David", "Alice", "Emma"),
-    "place": ("Boston", "Chicago", "Berlin"),
-    "number": ("37", "48", "53"),
-}
+NAMES = ("Tom", "Paul", "David", "Alice", "Emma")
+PLACES = ("Boston", "Chicago", "Berlin")
+NUMBERS = ("37", "48", "53")
+_NAMED = re.compile(r"<?(?:mailto:)?[\w.%+-]+@|[$%#]?\{|[$:!@][A-Za-z_]|%(?:\w+%|[sc@])|__")
 
 
 def writes(text: str) -> bool:
@@ -21,8 +23,31 @@ def writes(text: str) -> bool:
     return all(c.isascii() or (category(c)[0] != "S" and category(c) != "Me") for c in text)
 
 
-def protect(text: str, keep: Iterable[Span] = ()) -> Protected:
-    return placeholders.protect(text, kept_spans(text, keep, writes=writes))
+def protect(text: str, keep: Iterable[Span] = (), terms: Iterable[Kept] = ()) -> Protected:
+    """With words that the text does not have: names for what is in braces and the like, places for others."""
+    names, places, numbers = (
+        cycle([word for word in words if word not in text] or ["Xxx"]) for words in (NAMES, PLACES, NUMBERS)
+    )
+    found = kept_spans(text, keep, writes=writes, terms=terms)
+
+    def stand_in(number: int, is_number: bool) -> str:
+        is_name = _NAMED.match(found[number].span.of(text))
+        return next(numbers if is_number else names if is_name else places)
+
+    return placeholders.protect(text, found, stand_in=stand_in)
+
+
+def restore(protected: Protected, translated: str, aligned: Iterable[AlignedWords] = ()) -> Restored:
+    return restoration.restore(protected, translated, slots_in(protected, translated), aligned)
+
+
+def slots_in(protected: Protected, translated: str) -> dict[int, Span]:
+    """Where a translation has the words of placeholders, each once."""
+    places: dict[str, list[Span]] = {}
+    for word in {one.stand_in for one in protected.placeholders} - {""}:
+        matches = re.finditer(rf"(?<![A-Za-z0-9]){word}(?![A-Za-z0-9])", translated)
+        places[word] = [Span(*match.span()) for match in matches]
+    return {i: places[one.stand_in].pop(0) for i, one in enumerate(protected.placeholders) if places.get(one.stand_in)}
 
 
 def kept(text: str) -> list[str]:

@@ -85,6 +85,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
+        once=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
     )
     return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, slots=beam_size)
 
@@ -101,6 +102,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.n_best,
         search.beam_threshold,
         search.prefix,
+        search.once,
     )
 
 

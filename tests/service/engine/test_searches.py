@@ -23,7 +23,7 @@ def with_a_beam_of_one(sequence: Sequence[Search]) -> Sequence[Search]:
     search = sequence.output
     return Sequence(
         sequence.source_ids,
-        Search(search.max_target_tokens, length_penalty=search.length_penalty, prefix=search.prefix),
+        Search(search.max_target_tokens, length_penalty=search.length_penalty, prefix=search.prefix, once=search.once),
     )
 
 

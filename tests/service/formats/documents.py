@@ -1,17 +1,14 @@
 """Words of a text, and what becomes of a document that is not translated."""
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
-import pytest
 
 from service.formats.document import Document
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import restore, untranslated
+from service.text.restoration import untranslated
 from service.text.spans import Span
-from service.text.stand_ins import STAND_INS
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 
 def words(text: str) -> list[Span]:
@@ -20,14 +17,6 @@ def words(text: str) -> list[Span]:
 
 def unchanged(document: Document) -> str:
     return document.render(untranslated(protect(passage.text, passage.keep)) for passage in document.passages)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def known_stand_ins() -> Iterator[None]:
-    """Which words models copy best is measured, and no matter here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(STAND_INS, "place", ("Boston", "Chicago", "Berlin"))
-        yield
 
 
 def aligned(source: str, target: str, links: str | None) -> AlignedWords:

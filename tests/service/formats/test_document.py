@@ -5,11 +5,9 @@ import pytest
 
 from service.formats.document import parse
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import Restored, restore
-from tests.service.formats.documents import known_stand_ins, rendered, unchanged, words
-from tests.service.stand_ins import protect
-
-__all__ = ["known_stand_ins"]
+from service.text.restoration import Restored
+from tests.service.formats.documents import rendered, unchanged, words
+from tests.service.stand_ins import protect, restore
 
 
 def translated(html: str, *translations: tuple[str, str | None]) -> str:
@@ -28,7 +26,7 @@ def translated(html: str, *translations: tuple[str, str | None]) -> str:
         ("<label>Age <input></label>", "年齢", "0-0", "<label>年齢<input></label>"),
         ("<p>a <b>b <img></b> c</p>", "犬、CD、今", "0-0 1-2 2-4", "<p>犬、<b>CD<img></b>、今</p>"),
         ("Use <code>x</code>, now", "今、トロント。", "1-2 3-0", "今、<code>x</code>。"),
-        ("Use <code>x</code> now", "ボストンを使う", "", "<code>x</code>を使う"),
+        ("Use <code>x</code> now", "Bostonを使う", "", "<code>x</code>を使う"),
     ],
 )
 def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, expected: str) -> None:
@@ -137,8 +135,8 @@ def test_the_words_of_one_element_are_a_wall_for_its_neighbours() -> None:
 @pytest.mark.parametrize(
     ("html", "text", "expected"),
     [
-        ("a &lt;b&gt; c", "x <b> z", "x &lt;b&gt; z"),
-        ("&amp;amp; &amp; &eacute;", "&amp; & é", "&amp;amp; &amp; é"),
+        ("a &lt;b&gt; c", "x Boston z", "x &lt;b&gt; z"),
+        ("&amp;amp; &amp; &eacute;", "& é", "&amp;amp; &amp; é"),
         ("a < b & c", "x < y & z", "x &lt; y &amp; z"),
         ("a&nbsp;b", "x\xa0y", "x\xa0y"),
         ('<a title="&quot;&eacute;">a</a>', '"x"', '<a title="&quot;&eacute;">"x"</a>'),
@@ -249,7 +247,7 @@ def test_images_and_comments_stay_at_their_words(html: str, text: str, links: st
         ("<b>x</b <i>y", None, "<b>x</b <i>y"),
         ("x <b class='a>y</b>", "z", "z <b class='a>y</b>"),  # a browser shows nothing of the rest either
         ("x <", "y <", "y &lt;"),
-        ("x <3 & y", "z <3 & w", "z <3 &amp; w"),
+        ("x <3 & y", "z & w", "z <3 &amp; w"),
         ("x <![if a]> y <![b[ c ]]> z", "u v z", "u <![if a]> v <![b[ c ]]> z"),
         ("x <!-- y", "z", "z <!-- y"),
     ],

@@ -13,9 +13,9 @@ from service.formats.passages import Passage
 from service.formats.pieces import PieceKind
 from service.formats.tags import read
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import Restored, restore
+from service.text.restoration import Restored
 from tests.service.formats.documents import unchanged, words
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 TEXT = st.text(st.sampled_from("aé<>&;b 1.!\n\xa0\"'你🐶\ufffc/="), max_size=6)
 NAMES = st.sampled_from(["b", "i", "A", "span", "p", "div", "li", "x-y", "code", "td"])

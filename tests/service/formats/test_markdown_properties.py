@@ -10,10 +10,9 @@ from markdown_it import MarkdownIt
 
 from service.formats.markdown import parse
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import restore
 from service.text.spans import Span
 from tests.service.formats.documents import unchanged, words
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 FRAGMENTS = st.sampled_from(
     [

@@ -8,36 +8,47 @@ from service.engine.scheduler import Sequence
 from service.tasks import composition
 from service.tasks.composition import Manuscript, Paragraph, Sentence
 from service.text.sentences import sentence_spans
+from service.text.slots import Slot
 from service.text.tokenization import Tokenizer
+from service.text.tokens import Token
 from tests.service.stand_ins import protect
 
 
 class Dictated(Tokenizer):
-    """Each sentence is one token, and decoded to what a test says."""
+    """Each sentence is one token, and decoded to what a test says. What stands for a placeholder is a token as well."""
 
-    def __init__(self, sentences: list[str]) -> None:
+    def __init__(self, sentences: list[str], words: dict[int, str]) -> None:
         self._sentences = sentences
+        self._words = words
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         return [self._sentences[ids[0]] for ids in token_ids]
 
+    def written(self, token_ids: list[int]) -> list[Token]:
+        sentence, *slots = token_ids
+        places = [(word, self._sentences[sentence].index(word)) for word in map(self._words.__getitem__, slots)]
+        return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
+
 
 def composed(text: str, target: str, *translations: str) -> str:
     protected = protect(text)
+    words = {1000 + n: one.stand_in for n, one in enumerate(protected.placeholders)}
     sentences = []
     for i, span in enumerate(filter(protected.has_words, sentence_spans(protected.text, "en"))):
-        search = Search(10, finished=[Hypothesis([i], -0.1, "eos")])
-        sentences.append(Sentence(span, Sequence([0], search)))
+        slots = [token for token, word in words.items() if word in translations[i]]
+        search = Search(10, finished=[Hypothesis([i, *slots], -0.1, "eos")])
+        pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
+        sentences.append(Sentence(span, Sequence([0], search), pairs))
     manuscript = Manuscript([Paragraph(protected, sentences)])
-    direction = Direction(source="en", target=target)
-    return composition.composed(manuscript, Dictated([*translations]), direction, selection=None, alignment=False).text
+    direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
+    return composition.composed(manuscript, tokenizer, direction, selection=None, alignment=False).text
 
 
 @pytest.mark.parametrize(
     ("text", "target", "translations", "expected"),
     [
-        ("Go. See {name}!", "ja", ["行け.", "トムを見て!"], "行け。{name}を見て！"),
-        ("Go. See {name}!", "ru", ["Иди.", "Смотри на Тома!"], "Иди. Смотри на {name}!"),
+        ("Go. See {name}!", "ja", ["行け.", "Tomを見て!"], "行け。{name}を見て！"),
+        ("Go. See {name}!", "ru", ["Иди.", "Смотри на Tom!"], "Иди. Смотри на {name}!"),
     ],
 )
 def test_sentences_are_joined_as_the_target_language_has_them(

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from pyicumessageformat import Parser
 
 from service.text.icu_messages import icu_messages
-from service.text.restoration import restore
 from service.text.sentences import join, sentence_spans
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 DOGS = "{n, plural, =0 {No dogs.} one {# dog, {name}!} other {# dogs}}"
 

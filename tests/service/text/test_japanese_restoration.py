@@ -7,10 +7,9 @@ import pytest
 
 from service.tasks.alignment import split_words as split
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import restore
 from service.text.sentences import join, sentence_spans
 from service.text.spans import Span
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 
 def words(text: str, first: int = 0) -> list[Span]:

@@ -4,34 +4,9 @@ import pytest
 
 from service.text import placeholders
 from service.text.kept_spans import apostrophes
-from service.text.restoration import restore, untranslated
+from service.text.restoration import untranslated
 from service.text.spans import Span
-from tests.service.stand_ins import KNOWN, protect
-
-pytestmark = pytest.mark.usefixtures("known_stand_ins")
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hello {name}, see https://x.org.", "Hello Tom, see Boston."),
-        ("%d files of {count}", "37 files of 48"),
-        ("{a} and {b}", "Tom and Paul"),
-        ("Tom, {a} and BOSTON, https://x.org, 37 %d", "Tom, Paul and BOSTON, Chicago, 37 48"),
-        ("Nothing here", "Nothing here"),
-        ("トムは{a}に会った", "トムはPaulに会った"),
-        ("Том видел {a}", "Том видел Paul"),
-        ("Потом {a}", "Потом Tom"),
-    ],
-)
-def test_stand_ins_are_words_that_the_text_does_not_have(text: str, expected: str) -> None:
-    assert protect(text).text == expected
-
-
-def test_a_text_that_has_all_stand_ins_gets_another() -> None:
-    text = " ".join([*KNOWN["person"], "Xxx", "{a}", "{b}"])
-    assert protect(text).text.endswith(" Xxx Xxxx Xxxx")
-    assert restore(protect(text), "Xxxx x Xxxx").text == "{a} x {b}"
+from tests.service.stand_ins import protect
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from service.text.aligned_words import AlignedWords
 from service.text.placeholders import Protected
-from service.text.restoration import Restored, restore, untranslated
+from service.text.restoration import Restored, untranslated
 from service.text.sentences import join, sentence_spans
 from service.text.spans import Span
-from tests.service.stand_ins import KNOWN, kept, protect
-
-pytestmark = pytest.mark.usefixtures("known_stand_ins")
+from tests.service.stand_ins import NAMES, NUMBERS, PLACES, kept, protect, restore
 
 
 def words(text: str, first: int = 0) -> list[Span]:
@@ -34,13 +32,9 @@ TEXT = "See https://x.org, {name}!"  # "See Boston, Tom!"
     ("translation", "expected"),
     [
         ("Tom, voyez Boston !", "{name}, voyez https://x.org !"),
-        ("TOM, VOYEZ BOSTON !", "{name}, VOYEZ https://x.org !"),
-        ("Boston, Tom, Tom !", "https://x.org, {name}, !"),
-        ("Tom Tom Boston Boston", "{name} https://x.org"),
-        ("Tom {name} Boston", "{name} https://x.org"),
         ("Tomate à Bostons", "Tomate à Bostons https://x.org {name}"),
-        ("Voyez {name}, Boston", "Voyez {name}, https://x.org"),
-        ("Boston et Boston", "https://x.org et {name}"),
+        ("Boston (Tom)", "https://x.org ({name})"),
+        ("Voyez", "Voyez https://x.org {name}"),
         ("", "https://x.org {name}"),
         ("Voyez \n", "Voyez https://x.org {name} \n"),
     ],
@@ -62,30 +56,10 @@ def test_what_did_not_come_out_goes_where_its_stand_in_is_aligned(mass: list[lis
     assert restore(protected, translation, [aligned(protected.text, translation, mass)]).text == expected
 
 
-def test_of_a_stand_in_that_came_out_twice_the_better_aligned_is_restored() -> None:
-    protected, translation = protect("{name} runs"), "Tom que Tom court"
-    restored = restore(protected, translation, [aligned("Tom runs", translation, [[0.2, 0], [0, 0], [0.7, 0], [0, 1]])])
-    assert restored.text == "que {name} court"
-
-
 def test_what_is_put_beside_a_word_without_spaces_is_apart_from_what_is_in_its_place() -> None:
     protected, translation = protect("{a} {b} {c}"), "a 你好"
     restored = restore(protected, translation, [aligned(protected.text, translation, [[0, 0, 0], [1, 0, 0]])])
     assert restored.text == "a {a} {b} {c}"
-
-
-def test_a_stand_in_that_stands_for_two_is_told_apart_by_its_sentence() -> None:
-    n = len(KNOWN["person"])
-    text = "{a} " + "{x} " * (n - 1) + "is. {b} was."
-    protected = protect(text)
-    assert protected.placeholders[0].stand_in == protected.placeholders[n].stand_in == "Tom"
-    middle = protected.text.index("Tom was")
-    sentences = [protected.text[:middle], protected.text[middle:]]
-    translations = ["Il est. ", "Était Tom."]  # the first sentence has lost all of its own
-    first = AlignedWords(words(sentences[0]), words(translations[0]), np.zeros((3, len(words(sentences[0])))))
-    second = AlignedWords(words(sentences[1], middle), words(translations[1], 8), np.eye(3))
-    restored = restore(protected, "".join(translations), [first, second])
-    assert restored.text == "Il est {a}" + " {x}" * (n - 1) + ". Était {b}."
 
 
 def test_ranges_are_followed_through_stand_ins_and_back() -> None:
@@ -119,8 +93,8 @@ PLACEHOLDERS = st.sampled_from(
 )
 PROSE = st.sampled_from(["Tom", "Boston", "37", "a", "20 %", "l'", "é.", ",", "!", "你好", "\n", ""])
 SOURCES = st.lists(st.one_of(PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
-STAND_IN = st.sampled_from([word for stand_ins in KNOWN.values() for word in stand_ins])
-TRANSLATIONS = st.lists(st.one_of(STAND_IN, PLACEHOLDERS, PROSE), max_size=12).map(" ".join)
+STAND_IN = st.sampled_from([*NAMES, *PLACES, *NUMBERS])
+TRANSLATIONS = st.lists(st.one_of(STAND_IN, PROSE), max_size=12).map(" ".join)
 
 
 @st.composite
@@ -316,38 +290,6 @@ def test_a_symbol_outside_a_sentence_stays_where_it_is(text: str) -> None:
         from_words, to_words = words(source.of(protected.text), source.start), words(target.of(spoken), target.start)
         sentences.append(AlignedWords(from_words, to_words, np.eye(len(from_words))))
     assert restore(protected, spoken, sentences).text == text.upper()
-
-
-def test_what_the_model_makes_of_the_users_own_word_is_no_stand_in() -> None:
-    protected = protect("Thomas likes {name}.")
-    assert protected.text == "Thomas likes Tom."
-    both = aligned(protected.text, "Tom aime Tom.", np.eye(4).tolist())
-    assert restore(protected, "Tom aime Tom.", [both]).text == "Tom aime {name}."
-    rows = [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0.9, 0.1], [0, 0, 0, 1]]
-    again = aligned(protected.text, "Tom aime Tom Tom.", rows)
-    assert restore(protected, "Tom aime Tom Tom.", [again]).text == "Tom aime {name}."
-
-
-def test_what_the_model_makes_of_another_word_is_a_stand_in_too_many() -> None:
-    verb = protect("Is {name} it?")
-    from_verb = aligned(verb.text, "Tom Tom?", [[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
-    assert restore(verb, "Tom Tom?", [from_verb]).text == "{name}?"
-    sign = protect("He paid % {n}.")
-    assert sign.text == "He paid % 37."
-    from_sign = aligned(sign.text, "Il paya 37 37.", np.eye(5).tolist())
-    assert restore(sign, "Il paya 37 37.", [from_sign]).text == "Il paya {n}."
-
-
-@pytest.mark.parametrize(
-    ("text", "translated", "expected"),
-    [
-        ("It costs €12345.", "Ça coûte37.", "Ça coûte €12345."),
-        ("It is {name}.", "C'est montrenteTom.", "C'est montrente {name}."),
-        ("It is {name}.", "C'est TOM !", "C'est {name} !"),
-    ],
-)
-def test_a_stand_in_right_behind_another_word_is_one(text: str, translated: str, expected: str) -> None:
-    assert restore(protect(text), translated).text == expected
 
 
 def test_a_stand_in_inside_a_word_is_none() -> None:

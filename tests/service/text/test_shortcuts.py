@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.aligned_words import AlignedWords
-from service.text.restoration import restore, untranslated
+from service.text.restoration import untranslated
 from service.text.shortcuts import shortcuts
 from service.text.spans import Span
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,6 @@ from tests.service.stand_ins import protect
         ("Hello.\n&Open {name}", "Hello.\nOpen Tom", "Salut.\nOuvre Tom", "Salut.\n&Ouvre {name}"),
     ],
 )
-@pytest.mark.usefixtures("known_stand_ins")
 def test_a_label_is_read_without_its_mark_and_written_with_one(
     text: str, read: str, translation: str, expected: str
 ) -> None:

@@ -1,0 +1,54 @@
+"""What to do about a slot that did not come out: go back to where it nearly did, write it there, and search on."""
+
+import math
+from dataclasses import replace
+
+from service.engine.beam_search import Hypothesis, Noted, Search
+
+LONGEST, SPARE_TOKENS = 1.5, 8
+"""A translation that has a slot is at most so many times as long as the one without it, and so many tokens: what is
+longer was made up."""
+
+
+def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
+    """A search for a hypothesis with one more of the tokens that `search` writes once, of which this one lacks some.
+
+    It begins as this hypothesis does, up to the step where a missing token was nearest to the one that was chosen. None
+    if none of them was near anywhere.
+    """
+    nearest = min(
+        (
+            (shortfall, step, token)
+            for step, noted in enumerate(hypothesis.noted)
+            for token, shortfall in zip(search.once, noted.shortfalls, strict=True)
+            if token not in hypothesis.token_ids
+        ),
+        default=(math.inf, 0, 0),
+    )
+    shortfall, step, token = nearest
+    if math.isinf(shortfall):
+        return None
+    return replace(search, prefix=(*hypothesis.token_ids[:step], token), n_best=1, finished=[])
+
+
+def joined(former: Hypothesis, search: Search) -> Hypothesis:
+    """The best hypothesis of a search that `rewound` made of `former`, with what was noted of its prefix."""
+    found, step = search.best()[0], len(search.prefix) - 1
+    token, before = search.prefix[-1], former.noted[step]
+    written = Noted(
+        before.log_prob - before.shortfalls[search.once.index(token)],
+        tuple(
+            math.inf if once == token else shortfall
+            for once, shortfall in zip(search.once, before.shortfalls, strict=True)
+        ),
+    )
+    noted = [*former.noted[:step], written, *found.noted[step + 1 :]]
+    return replace(found, log_prob=sum(one.log_prob for one in noted), noted=noted)
+
+
+def is_better(later: Hypothesis, former: Hypothesis, once: tuple[int, ...]) -> bool:
+    """Whether a hypothesis has more of these tokens than another one, ended as it did, and is no longer than these
+    tokens explain."""
+    more = sum(token in later.token_ids for token in once) > sum(token in former.token_ids for token in once)
+    as_long = len(later.token_ids) <= LONGEST * len(former.token_ids) + SPARE_TOKENS
+    return more and as_long and later.finish_reason == former.finish_reason
