@@ -36,6 +36,7 @@ def test_a_corrupted_artifact_is_refused_in_one_sentence(
         file.write(b"x")
     monkeypatch.setenv("ATTEND_ARTIFACTS", str(tmp_path))
     monkeypatch.setenv("ATTEND_PROVIDER", "cpu")
+    monkeypatch.setenv("ATTEND_PORT", "0")
     assert start_error().startswith(f"{directory / 'cpu' / 'encoder.onnx'}: sha256 is ")
 
 
