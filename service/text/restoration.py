@@ -173,19 +173,25 @@ class _Restoration:
         return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
 
     def _shortcut(self, i: int) -> _Edit:
-        """A shortcut's mark goes before a letter of its sentence, or behind one in letters that no keyboard has."""
+        """A shortcut's mark goes before a letter of its sentence, best of the translation of its word, or behind the
+        sentence if its letters are on no keyboard."""
         original, span = self._protected.original, self._protected.placeholders[i].span
         position = self._protected.placeholders[i].place.start
         n = bisect_left(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
-        words = self._sentences[n].target if n < len(self._sentences) else [Span(0, len(self._translated))]
+        words: list[Span] = [Span(0, len(self._translated))]
+        if n < len(self._sentences):
+            sentence = self._sentences[n]
+            word = bisect_right(sentence.source, position, key=lambda span: span.end)
+            mass = sentence.mass[:, word] if word < len(sentence.source) else np.zeros(len(sentence.target))
+            words = [sentence.target[row] for row in np.argsort(-mass, kind="stable").tolist()]
         free = [word for word in words if len(set(overlapping(self._taken, word))) == 1]
         letters = [at for word in free for at in range(*word.pair) if self._translated[at].isalnum()]
         key = next(filter(str.isalnum, span.of(original) + original[span.end :]))
         point, text = place_of(self._translated, letters, key), self._written[i]
         if point is None:
-            point, text = words[-1].end, span.of(original)
+            point, text = max(word.end for word in words), span.of(original)
         elif is_unspaced(self._translated[point]):
-            point, text = letters[-1] + 1, f"({text}{key.upper()})"
+            point, text = max(letters) + 1, f"({text}{key.upper()})"
         return _Edit(Span(point, point), text, i)
 
     def _between(self, position: int) -> int:

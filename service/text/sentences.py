@@ -17,7 +17,7 @@ from service.text.spans import Span
 CLAUSE_END = re.compile(r"[,;:)\]–—]\s+|[、，；：]")  # noqa: RUF001
 WORD_END = re.compile(r"\s+")
 
-CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[A-ZÀ-ÖØ-ÞА-ЯЁ])")
+CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[^\W\d_a-zß-öø-ÿа-яё])")
 """Where one column ends and the next begins: at a tab, before a line between spaces, and in Settings > Network."""
 
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"

@@ -54,6 +54,12 @@ def words(text: str, line: Span) -> list[Span]:
     return [Span(*match.span()) for match in re.compile(r"\w+|[^\w\s]+").finditer(text, *line.pair)]
 
 
+def test_a_mark_goes_to_the_translation_of_its_word_if_no_letter_is_the_same() -> None:
+    protected = protect("Нажмите &Сохранить")
+    source, target = [Span(0, 7), Span(8, 17)], [Span(0, 5), Span(6, 10)]
+    assert restore(protected, "Press Push", [AlignedWords(source, target, np.eye(2))]).text == "Press &Push"
+
+
 @pytest.mark.parametrize(
     "text",
     [
