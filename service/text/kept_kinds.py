@@ -200,6 +200,6 @@ KINDS = (
     _kind(  # **kwargs, 5*: those of emphasis are taken out before
         "asterisks", "*~", r"\*{2,} | ~{2,} | (?<![\w*\\])\*(?=[\w]) | (?<=[\w])\*(?![\w*])", "mark"
     ),
-    _kind("about", "~", rf"(?<![\w~/])~[ ]?\d[\d.,]*(?<=\d)(?!{LETTER})", "number"),  # ~5
+    _kind("about", "~", r"(?<![\w~/])~(?=[ ]?\d)", "mark"),  # ~5: as a number it would be read without its unit
 )
 """Where two begin at the same place, the first is kept."""

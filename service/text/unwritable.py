@@ -1,6 +1,6 @@
 """What a model's vocabulary could write in bytes or as unknown only: words, signs, emoji.
 
-A sign beside a number is kept with it, as in 20 °C: alone, neither says what both do.
+A sign beside a number is kept with it and with its unit, as in 20 °C: alone, none says what all do.
 """
 
 import re
@@ -22,6 +22,7 @@ _EMOJI = re.compile(
 """Runs of emoji: with what joins, colours and presents them each is several characters."""
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
+_UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"
 _WORD = re.compile(rf"(?:{LETTER}|[\u0300-\u036f\u2070-\u209c])+")  # H₂O is one
 
 
@@ -40,7 +41,7 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
         sign = f"[{beside_numbers}]"
         expression = re.compile(
             rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
-            rf"(?:(?:(?<=\d{sign})|(?<=\d[ \u00a0\u202f]{sign}))[A-Za-z]{{1,3}}(?!{LETTER}))?"
+            rf"(?:(?:(?<=\d{sign})|(?<=\d[ \u00a0\u202f]{sign}))[A-Za-z]{{1,3}}(?!{LETTER})|(?<=\d){_SPACE}{_UNIT})?"
         )
         for match in expression.finditer(text):
             start = match.end() - len(match.group().lstrip())
