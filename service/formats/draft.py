@@ -12,6 +12,8 @@ OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Stands in a passage's text for an element that is not translated."""
 
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
+IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
+"""Names of what is kept, is no word, and may be in one or touch it; "" for a comment."""
 MOST_OF_REFERENCE = 40
 """Characters of a reference at most: &CounterClockwiseContourIntegral;"""
 
@@ -26,6 +28,7 @@ class _Tag:
     end: "_Tag | None" = None
     """The end tag of a start tag. A mark is its own."""
     raw_of_other: str = ""
+    is_image: bool = False
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Draft:
             mark = self._add_tag(piece.raw)
             mark.end = mark
             self._after_empty = True
-            self._after_image = piece.tag not in ("", "wbr")
+            mark.is_image = self._after_image = piece.tag not in IN_WORDS
         elif piece.kind is PieceKind.START:
             self._open[element] = self._add_tag(piece.raw), piece.tag
         else:
@@ -165,13 +168,19 @@ class Draft:
             if end is None and tag.end is not None and tag.position < tag.end.position:
                 inside.append((len(elements), tag.end))
                 elements.append(
-                    Element(Span(tag.position, tag.end.position), tag.raw, tag.end.raw, parent, tag.end.raw_of_other)
+                    Element(
+                        Span(tag.position, tag.end.position),
+                        tag.raw,
+                        tag.end.raw,
+                        parent,
+                        end_tag_of_other=tag.end.raw_of_other,
+                    )
                 )
                 continue
             end = end or tag.end
             empty.append(tag.raw)
             if tag is end:
-                elements.append(Element(Span(tag.position, tag.position), "".join(empty), "", parent))
+                elements.append(Element(Span(tag.position, tag.position), "".join(empty), "", parent, tag.is_image))
                 empty, end = [], None
         return elements
 

@@ -45,6 +45,8 @@ class Element:
     end_tag: str
     parent: int | None
     """The number of the element that it is in."""
+    is_image: bool = False
+    """Whether it is an image or the like, which stands between words."""
     end_tag_of_other: str = ""
     """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
 
@@ -102,12 +104,15 @@ class Passage:
     def placed(self, translation: Restored) -> tuple[Tags, list[Span]]:
         """The tags of each element, and where they go in a translation."""
         text = translation.text
-        parts = [Part(element.span, element.parent) for element in self.elements]
+        parts = [
+            Part(element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE)))
+            for element in self.elements
+        ]
         places = project(parts, self.text, text, translation.align_words(), translation.copies)
         tags = [
             (
-                self._beside(element.span.start, element.start_tag, text, place.start),
-                self._beside(element.span.end, self._end_tag(element, place.of(text)), text, place.end),
+                self._beside(element, element.span.start, element.start_tag, text, place.start),
+                self._beside(element, element.span.end, self._end_tag(element, place.of(text)), text, place.end),
             )
             for element, place in zip(self.elements, places, strict=True)
         ]
@@ -118,10 +123,17 @@ class Passage:
         is_other = element.end_tag_of_other and inside != element.span.of(self.text)
         return element.end_tag_of_other if is_other else element.end_tag
 
-    def _beside(self, position: int, tag: str, translated: str, place: int) -> str:
-        """A tag as it is written in a translation: white space beside it is none in Japanese, if it was not there."""
-        is_new = is_unspaced(_around(translated, place)) and not is_unspaced(_around(self.text, position))
-        return tag.strip(SPACE) if is_new else tag
+    def _beside(self, element: Element, position: int, tag: str, translated: str, place: int) -> str:
+        """A tag as it is written in a translation: beside Japanese without white space, and an image that was there
+        without has some in other languages.
+        """
+        now, before = is_unspaced(_around(translated, place)), is_unspaced(_around(self.text, position))
+        if now and not before:
+            return tag.strip(SPACE)
+        if before and not now and element.is_image and tag:
+            left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
+            return " " * left.isalnum() + tag + " " * right.isalnum()
+        return tag
 
 
 def _around(text: str, position: int) -> str:

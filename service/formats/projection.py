@@ -21,6 +21,8 @@ class Part:
 
     span: Span
     parent: int | None
+    is_apart: bool = False
+    """Whether an empty part is parted from the word before it: at the end of a sentence it stays there."""
 
 
 def project(
@@ -40,8 +42,8 @@ def project(
         if parent in children:
             within = Span(0, len(source)) if parent is None else parts[parent].span
             into = Span(0, len(target)) if parent is None else places[parent]
-            spans = [parts[child].span for child in children[parent]]
-            for child, place in zip(children[parent], projection.siblings(spans, within, into), strict=True):
+            siblings = [parts[child] for child in children[parent]]
+            for child, place in zip(children[parent], projection.siblings(siblings, within, into), strict=True):
                 places[child] = place
     return places
 
@@ -59,8 +61,9 @@ class _Projection:
         place = {word: i for i, word in enumerate(self._target_words)}
         self._rows = [[place[word] for word in sentence.target] for sentence in self._sentences]
 
-    def siblings(self, spans: list[Span], within: Span, into: Span) -> list[Span]:
+    def siblings(self, parts: list[Part], within: Span, into: Span) -> list[Span]:
         """Places of the parts of one parent, of which the source is `within` and the place is `into`."""
+        spans = [part.span for part in parts]
         gap = 1 if len(spans) == 1 else 0  # an image may be behind the space
         exact = [self._exactly(span, within, into, gap) for span in spans]
         places = {i: place for i, place in enumerate(exact) if place is not None}
@@ -71,9 +74,9 @@ class _Projection:
         runs = self._runs({i: spans[i] for i in worded}, within, into, taken)
         places |= self._with_punctuation(spans, runs, into)
         occupied = sorted((place for place in places.values() if place.start < place.end), key=lambda place: place.pair)
-        for i, span in enumerate(spans):
+        for i, part in enumerate(parts):
             if i not in places:
-                places[i] = self._without_words(span, within, into, occupied)
+                places[i] = self._without_words(part, within, into, occupied)
                 if places[i].start < places[i].end:
                     insort(occupied, places[i], key=lambda place: place.pair)
         return [places[i] for i in range(len(spans))]
@@ -197,9 +200,10 @@ class _Projection:
         end = self._target_words[word].start if word < len(self._target_words) else len(self._target)
         return Span(max(start, into.start), min(end, into.end))
 
-    def _without_words(self, span: Span, within: Span, into: Span, occupied: list[Span]) -> Span:
+    def _without_words(self, part: Part, within: Span, into: Span, occupied: list[Span]) -> Span:
         """The place of a part that has no words: a point, or its punctuation where the translation has the same."""
-        point, after = self._point(span.start, within, into)
+        span = part.span
+        point, after = self._point(span.start, within, into, part.is_apart)
         gap = self._gap(bisect_left(self._target_words, point, key=lambda word: word.start), into)
         marks = span.of(self._source).strip()
         found = self._target.find(marks, *gap.pair) if marks else -1
@@ -212,7 +216,7 @@ class _Projection:
             point = occupied[i].end if after else occupied[i].start
         return Span(point, point)
 
-    def _point(self, position: int, within: Span, into: Span) -> tuple[int, bool]:
+    def _point(self, position: int, within: Span, into: Span, is_apart: bool) -> tuple[int, bool]:
         """Where a part without length goes, and whether it belongs to the text before it. It goes before the
         translation of the word that follows, or after the translation of the word that it touches.
         """
@@ -227,7 +231,11 @@ class _Projection:
                 word = self._source_words[i]
                 attention = self._attention(word, self._words_in(into))
                 best = max(attention, key=lambda target: (attention[target], -target), default=None)
-                if best is not None and attention[best] > 0 and within.start < word.end and word.start < within.end:
+                if best is not None and i < following and is_apart and self._ends_sentence(word):
+                    best = max(attention)
+                elif best is not None and attention[best] <= 0:
+                    best = None
+                if best is not None and within.start < word.end and word.start < within.end:
                     place = self._target_words[best]
                     if i >= following:
                         return place.start, False
@@ -235,6 +243,10 @@ class _Projection:
                     gap = self._gap(best + 1, into)
                     return place.end + reach(gap.of(self._target), marks, opens), True
         return into.end, True
+
+    def _ends_sentence(self, word: Span) -> bool:
+        n = bisect_left(self._sentences, word.end, key=lambda sentence: sentence.source[-1].end)
+        return self._sentences[n].source[-1] == word
 
     def _is_blank(self, start: int, end: int) -> bool:
         return end - start <= 1 and not self._source[start:end].strip(" ")
