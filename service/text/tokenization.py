@@ -70,9 +70,8 @@ class Tokenizer:
 
     def _writes(self, text: str) -> bool:
         normalizer = self._tokenizer.normalizer
-        signs = "".join(character for character in text if unicodedata.category(character)[0] in "NS")
+        signs = "".join(character for character in text if _is_sign(character))
         read = normalizer.normalize_str(text).strip() if normalizer else text
-        # "m2" is not what m² is to be
         return all(
             character.isascii() or not self._characters.isdisjoint((character, character.lower()))
             for character in signs + read
@@ -115,6 +114,12 @@ class Tokenizer:
     def written(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it is decoded to."""
         return located([self.pieces[token_id] for token_id in token_ids])[1]
+
+
+def _is_sign(character: str) -> bool:
+    """Whether it must come out as itself, whatever it is read as: "m2" is not m², but a wide "=" is one."""
+    is_wide = unicodedata.decomposition(character).startswith(("<wide>", "<narrow>"))
+    return unicodedata.category(character)[0] in "NS" and not is_wide
 
 
 def refuse_white_space(texts: list[str], verb: str) -> None:

@@ -60,7 +60,7 @@ def _is_candidate(character: str) -> bool:
     """Letters, accents and signs may have to be kept; quotation marks and dashes are left to the model, which knows
     others of them, and so are letters of scripts without case, of which a word has many."""
     category = unicodedata.category(character)
-    if character.isascii() or category in ("Pd", "Pi", "Pf") or category[0] in "CZ":
+    if character.isascii() or category in ("Pd", "Pi", "Pf") or category[0] in "CZ" or character in "‚„":
         return False
     return _WORD.fullmatch(character) is not None or category[0] in "PS" or category in ("Nl", "No")
 

@@ -47,6 +47,7 @@ def normalizing(tmp_path: Path) -> Tokenizer:
         ("e\u0301t", True),
         ("\u0301", False),
         ("m²", False),
+        ("＝５", True),
         ("É", True),
         ("，", True),
         ("ｄ", True),

@@ -59,6 +59,7 @@ def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
         "e\u0301te\u0301, и\u0306",
         "Он сказал: «ПРИВЕТ»",
         "a\u00adb\ufeff",
+        "‚so‘",
     ],
 )
 def test_what_can_be_written_is_left_to_the_model(text: str) -> None:
