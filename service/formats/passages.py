@@ -6,6 +6,7 @@ A passage knows how each character of its text is written, so that what is not t
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from service.formats.flanking import Tags, flanking
 from service.formats.projection import Part, project
@@ -77,6 +78,8 @@ class Passage:
         for source, target in translation.copies:
             if source.of(self.text) == target.of(text):
                 characters[target.start : target.end] = self.written[source.start : source.end]
+        if self.notation.has_marks and text != self.text:
+            _part_code(characters)
         pieces, position = [self.before], 0
         for place, tag in self.tags(translation):
             pieces += [*characters[position:place], tag]
@@ -134,6 +137,13 @@ class Passage:
             left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
             return " " * left.isalnum() + tag + " " * right.isalnum()
         return tag
+
+
+def _part_code(characters: list[str]) -> None:
+    """Put a space between two spans of code, which are one if they touch."""
+    for i, (before, after) in enumerate(pairwise(characters)):
+        if len(before) > 1 and len(after) > 1 and before[-1] == after[0] == "`":
+            characters[i] += " "
 
 
 def _around(text: str, position: int) -> str:

@@ -43,6 +43,7 @@ INLINE = _names(
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
+VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
 """What HTML may read as a character (as in html.unescape)."""
 
@@ -113,7 +114,7 @@ class _Reader(HTMLParser):
 
 def _without_value(name: str) -> str:
     """<color=#ff0000> ends with </color>."""
-    return name.partition("=")[0] or name
+    return match[0] if (match := VALUED.match(name)) else name
 
 
 def _says_no(attribute: tuple[str, str | None]) -> bool:

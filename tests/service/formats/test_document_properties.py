@@ -109,6 +109,7 @@ def visible(html: str) -> str:
 
 
 @given(documents())
+@example(("<a\xa0=<br>", "<a\xa0=<br></a\xa0=<br>"))
 def test_every_tag_comes_out_once_and_unchanged_and_inline_ones_are_balanced(html: tuple[str, str]) -> None:
     source, target = html
     assert tags(target) == tags(source)

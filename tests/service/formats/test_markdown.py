@@ -7,7 +7,8 @@ import pytest
 from service.formats.flanking import flanking
 from service.formats.markdown import parse
 from service.formats.projection import Part
-from service.text.spans import Span
+from service.text.restoration import Restored
+from service.text.spans import Edits, Span
 from tests.service.formats.documents import rendered, unchanged
 
 
@@ -105,6 +106,12 @@ def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
     for position, _, tag in sorted(starts + ends, reverse=True):
         rendered = rendered[:position] + tag + rendered[position:]
     assert rendered == expected
+
+
+def test_code_that_comes_to_touch_other_code_is_parted() -> None:
+    document = parse("use `a` or `b`")
+    copies = [(Span(4, 5), Span(2, 3)), (Span(9, 10), Span(3, 4))]
+    assert document.render([Restored("使う\ufffc\ufffc", Edits((), ()), copies, list)]) == "使う`a` `b`"
 
 
 def test_our_own_pages_come_out_byte_for_byte() -> None:
