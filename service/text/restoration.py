@@ -158,7 +158,9 @@ class _Restoration:
             return _Edit(Span(start, start + 1), self._written[i], i)
         if n is None:
             point, end = self._between(placeholder.place.start), self._between(placeholder.place.end)
-            taken_out, (before, _) = placeholder.taken_out.of(around), self._around(point, end)
+            out, inside = placeholder.taken_out, placeholder.span
+            left, right = around[out.start : inside.start], around[inside.end : out.end]
+            taken_out, (before, _) = f"{left}{placeholder.written}{right}", self._around(point, end)
             return _Edit(Span(point, end), taken_out.lstrip(" ") if is_unspaced(before) else taken_out, i)
         sentence = self._sentences[n]
         touches_next = around[placeholder.span.end : placeholder.span.end + 1].isalnum()
