@@ -77,15 +77,18 @@ class Pool(Generic[Output]):
         # A sequence is a work of 1 or more: a loop with less than this refuses nothing while the last one is kept free.
         self._plenty = min(PLENTY, max_waiting)
 
-    async def run(self, sequences: list[Sequence[Output]], deadline: float) -> Answer[Output]:
+    async def run(self, sequences: list[Sequence[Output]], deadline: float, accepted: bool = False) -> Answer[Output]:
         """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
+
+        Args:
+            accepted: whether they are more work for a request that was accepted: it goes on while the pool drains.
 
         Raises:
             NotAcceptable: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first loop that failed; the others drop their parts.
         """
-        if self._draining:
+        if self._draining and not accepted:
             self._metrics.rejected(Draining.reason)
             raise Draining(f"{self.name} is draining and takes no new requests", retry_after_s=5)
         self.refuse_beyond_limit(len(sequences))

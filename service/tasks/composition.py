@@ -111,7 +111,9 @@ def composed(
     aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
     restored = Restored(text, Edits((), ()), (), list)
     if protected.edits.old or manuscript.marked:
-        restored = _restored(paragraph, text, targets, aligned_sentences, tokenizer)
+        # Only then do all sentences that were attended to have weights.
+        read = aligned_sentences if manuscript.needs_alignment else []
+        restored = _restored(paragraph, text, targets, read, tokenizer)
     shown, put_in = _with_marks(manuscript, restored)
     best = _alternative(sentences, 0, shown)
     translation = Translation(**vars(best), source_tokens=source_tokens)

@@ -14,12 +14,12 @@ def rewound(hypothesis: Hypothesis, search: Search) -> Search | None:
     """A search for a hypothesis with one more of the tokens that `search` writes once, of which this one lacks some.
 
     It begins as this hypothesis does, up to the step where a missing token was nearest to the one that was chosen. None
-    if none of them was near anywhere.
+    if none of them was near anywhere but at the last token that may be written.
     """
     nearest = min(
         (
             (shortfall, step, token)
-            for step, noted in enumerate(hypothesis.noted)
+            for step, noted in enumerate(hypothesis.noted[: search.max_target_tokens - 1])
             for token, shortfall in zip(search.once, noted.shortfalls, strict=True)
             if token not in hypothesis.token_ids
         ),

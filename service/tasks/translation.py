@@ -211,7 +211,7 @@ class Translator:
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
                     tried.append((sentence, again))
-            await pool.run([again for _, again in tried], deadline)
+            await pool.run([again for _, again in tried], deadline, accepted=True)
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)

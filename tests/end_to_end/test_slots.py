@@ -130,6 +130,13 @@ def test_an_answer_with_slots_is_the_same_alone(server: httpx.Client, direction:
     assert [translated(server, direction, [text], beam_size=beam_size)[0] for text in texts] == together
 
 
+def test_attention_is_shown_where_all_slots_came_out_and_nothing_needs_alignment(server: httpx.Client) -> None:
+    (alone,) = translated(server, "en-de", ["The file is in {folder}."])
+    (attended,) = translated(server, "en-de", ["The file is in {folder}."], attention=True)
+    assert attended["text"] == alone["text"]
+    assert "{folder}" in [attended["text"][slice(*token["span"])] for token in attended["attention"]["target"]]
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_alternatives_and_alignment_know_of_slots(server: httpx.Client, direction: str) -> None:
     for text, spans in suite(direction[:2])[:15:5]:

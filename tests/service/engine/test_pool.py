@@ -245,6 +245,8 @@ async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(be
     assert bench.unanswered == {"draining": 1}
     bench.release()
     await accepted
+    more = await bench.pool.run(sequences(2), bench.pool.clock() + 60, accepted=True)
+    assert [tally.steps for tally in more.outputs] == [2]
     bench.stop()
 
 

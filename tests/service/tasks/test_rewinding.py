@@ -43,6 +43,15 @@ def test_where_no_slot_was_near_there_is_nothing_to_go_back_to() -> None:
     assert rewound(hypothesis((5, INF, INF), (EOS, INF, INF)), search()) is None
 
 
+def test_a_slot_is_not_written_where_no_token_may_follow() -> None:
+    """It was, and the target had a token more than it may have."""
+    full = Hypothesis([5, 6], -1.0, "length", [Noted(-0.5, (4.0, INF)), Noted(-0.5, (1.0, INF))])
+    again = rewound(full, Search(2, once=ONCE))
+    assert again is not None
+    assert again.prefix == (FIRST,)
+    assert rewound(Hypothesis([5], -0.5, "length", [Noted(-0.5, (1.0, 2.0))]), Search(1, once=ONCE)) is None
+
+
 def test_what_is_joined_counts_the_whole_target() -> None:
     former = hypothesis((5, 7.0, 4.0), (6, 2.0, 3.0), (EOS, 4.0, 9.0))
     again = rewound(former, search())
