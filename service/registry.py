@@ -12,7 +12,7 @@ from service.artifact import TOKENIZER, Artifact, Direction
 from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.remote_loop import RemoteLoop
-from service.errors import NotAcceptable, StartRefused, UnknownModel
+from service.errors import NotAcceptable, UnknownModel
 from service.loader import SOURCE, Loaded, Loader, wanted_artifacts
 from service.metrics import Metrics, ModelState
 from service.settings import Settings
@@ -199,7 +199,7 @@ def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = No
         loaded = loader.wait()
         loaded.announce()
         return models_of(loaded, settings, metrics, loader, tokenizers)
-    except StartRefused:
+    except BaseException:
         loader.end()
         raise
 

@@ -41,6 +41,9 @@ class RemoteLoader:
     Args:
         source, arguments: as in a Plan.
         folder: where a folder for the sockets is made; None: where the system has such things.
+
+    Raises:
+        StartRefused: no folder can be made there.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class RemoteLoader:
         log: Log,
         folder: Path | None = None,
     ) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))  # nobody else may enter it
+        self.directory = new_directory(folder)
         self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
         self._ending = threading.Event()
         self.paths: list[Path] = []
@@ -132,3 +135,16 @@ class RemoteLoader:
                     logger.critical("models cannot be loaded now: %s", error)
             if self._ending.is_set():
                 return
+
+
+def new_directory(folder: Path | None) -> Path:
+    """A new folder that nobody else may enter; in `folder`, or where the system has such things.
+
+    Raises:
+        StartRefused: none can be made there.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
+    except OSError as error:
+        where = folder or "where the system has temporary files"
+        raise StartRefused(f"no folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error

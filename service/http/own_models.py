@@ -42,6 +42,7 @@ class OwnModels:
             ReloadRefused: they cannot be, or are being loaded.
         """
         if self._loading is not None and not self._loading.done():
+            logger.warning("models are being loaded already")
             raise ReloadRefused("models are being loaded already")
         logger.info("models are loaded anew")
         self._loading = asyncio.create_task(self._load(None))

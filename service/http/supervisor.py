@@ -17,7 +17,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
@@ -27,6 +26,7 @@ from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from service.engine.remote_loader import new_directory
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import StartRefused
 from service.http.access import RateLimiter
@@ -56,7 +56,7 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
     Raises:
         StartRefused: a model is not as it should be.
     """
-    directory = Path(tempfile.mkdtemp(prefix="attend-", dir=settings.run_directory))
+    directory = new_directory(settings.run_directory)
     try:
         port = sockets[0].getsockname()[1]
         asyncio.run(Supervisor(settings, directory, port, loader, n_servers).run())
@@ -184,6 +184,7 @@ class Supervisor:
             Why the models stay as they are, if they do.
         """
         if self._is_loading:
+            logger.warning("models are being loaded already")
             return "models are being loaded already"
         self._is_loading = True
         logger.info("models are loaded anew")
@@ -198,6 +199,9 @@ class Supervisor:
         except StartRefused as error:
             logger.error("the models stay as they are: %s", error)
             return f"the models stay as they are: {error}"
+        except Exception:
+            logger.exception("the models stay as they are")
+            return "the models stay as they are: an unexpected error, which the log has"
         finally:
             self._is_loading = False
         former, self._loader = self._loader, loader

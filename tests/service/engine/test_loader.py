@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from service.artifact import Artifact, sum_of
+from service.engine.remote_loader import RemoteLoader
 from service.errors import Broken, StartRefused
+from service.log import Log
 from tests.service.engine.loops import (
     FATAL,
     DiesOf,
@@ -132,3 +134,8 @@ async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artif
     assert folder.stat().st_mode & 0o077 == 0
     await service.stop()
     assert not folder.exists()
+
+
+def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
+    with pytest.raises(StartRefused, match=r"no folder can be made in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"):
+        RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
