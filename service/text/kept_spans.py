@@ -4,7 +4,7 @@ What is found here is carried through the model by stand_ins.py and put back by 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.text.icu_messages import icu_messages
@@ -51,10 +51,10 @@ def everything(_: str) -> bool:
 
 def kept_spans(
     text: str,
-    keep: Iterable[Span] = (),
+    keep: Sequence[Span] = (),
     language: str = "",
     writes: Writes = everything,
-    terms: Iterable[Kept] = (),
+    terms: Sequence[Kept] = (),
 ) -> list[Kept]:
     """The spans of a text, in order; none touches another.
 
@@ -64,6 +64,8 @@ def kept_spans(
         language: of the text; words in letters of other scripts are kept, if its script is known.
         writes: whether the vocabulary has the characters of a text.
     """
+    if text.isascii() and not keep and not terms and WORDS_ALONE.fullmatch(text):
+        return []
     taken = _with_free([], [Kept(span) for span in keep])
     taken = _with_free(taken, terms)
     named = [kept.span for kept in taken if kept.written is not None]

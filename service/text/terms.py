@@ -39,6 +39,8 @@ class Terms:
         Raises:
             NotAcceptable: patterns match too often.
         """
+        if not self._written and not self._patterns:
+            return []
         matches = [*islice(self._matches(text), MOST_MATCHES + 1)]
         if len(matches) > MOST_MATCHES:
             raise NotAcceptable(f"patterns of keep match more than {MOST_MATCHES:,} times in a text")

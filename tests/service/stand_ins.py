@@ -1,7 +1,7 @@
 """Words that stand for what is kept in tests, as a model's slots do; a test's translation has them as they are."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import cycle
 from unicodedata import category
 
@@ -23,7 +23,7 @@ def writes(text: str) -> bool:
     return all(c.isascii() or (category(c)[0] != "S" and category(c) != "Me") for c in text)
 
 
-def protect(text: str, keep: Iterable[Span] = (), terms: Iterable[Kept] = ()) -> Protected:
+def protect(text: str, keep: Sequence[Span] = (), terms: Sequence[Kept] = ()) -> Protected:
     """With words that the text does not have: names for what is in braces and the like, places for others."""
     names, places, numbers = (
         cycle([word for word in words if word not in text] or ["Xxx"]) for words in (NAMES, PLACES, NUMBERS)
