@@ -1,5 +1,6 @@
 """Translation: the sentences of texts go through the engine; composition.py makes texts of them again."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -163,7 +164,8 @@ class Translator:
         places = [one.place for one in placeholders]
         misread: dict[int, bool] = {}
         too_many: list[int] = []
-        for sentence in paragraph.sentences:
+        starts = [*(sentence.span.start for sentence in paragraph.sentences), len(paragraph.protected.text)]
+        for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
             inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
             source_ids = sentence.sequence.source_ids
             tokens = self.tokenizer.read(sentence.span.of(paragraph.protected.text)) if inside else []
@@ -175,7 +177,8 @@ class Translator:
                     sentence.slots.append((number, slot))
                 else:
                     misread[number] = slot.word.isdigit()
-            too_many += inside[MOST_SLOTS:]
+            if len(inside) > MOST_SLOTS:  # what is behind them would only come to stand in their place
+                too_many += range(inside[MOST_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
             sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
         slots.give_up(too_many)

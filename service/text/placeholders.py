@@ -4,6 +4,7 @@ afterwards."""
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from service.text.kept_kinds import Reads
 from service.text.kept_spans import Kept
@@ -55,10 +56,16 @@ class Protected:
 
     def has_words(self, span: Span) -> bool:
         """Whether a part of the protected text has a letter that is in no stand-in."""
-        places = [placeholder.place for placeholder in self.placeholders]
-        inside = places[slice(*overlapping(places, span))]
-        rest, _ = edited(self.text, [(place, "") for place in inside])
-        return any(map(str.isalpha, rest[span.start : span.end - sum(place.end - place.start for place in inside)]))
+        start = span.start
+        for place in self._places[slice(*overlapping(self._places, span))]:
+            if any(map(str.isalpha, self.text[start : place.start])):
+                return True
+            start = place.end
+        return any(map(str.isalpha, self.text[start : span.end]))
+
+    @cached_property
+    def _places(self) -> list[Span]:
+        return [placeholder.place for placeholder in self.placeholders]
 
 
 StandIn = Callable[[int, bool], str]
