@@ -399,7 +399,9 @@ def main(server_file: int) -> None:
         shutil.rmtree(plan.directory, ignore_errors=True)  # the server may have been killed
     except Exception as error:
         refusal = f"{error}" if isinstance(error, StartRefused) else f"{type(error).__name__}: {error}"
-        with suppress(OSError):
+        try:
             server.sendall(packed(refusal, 0, [], {}))
+        except OSError:
+            shutil.rmtree(plan.directory, ignore_errors=True)  # the server was killed while this one loaded
     finally:
         loader.end()

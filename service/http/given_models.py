@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from service.serving import Serving, in_daemon_thread
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+ENDED = "the models stay as they are: this server ends"
 
 
 def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
@@ -59,6 +62,7 @@ class GivenModels:
         self._keys = keys
         self._supervisor = supervisor
         self._outgoing: asyncio.StreamWriter | None = None
+        self._has_ended = False
         self._may_listen = asyncio.Event()
         if not joins:
             self._may_listen.set()
@@ -76,6 +80,9 @@ class GivenModels:
             await self._listen()
         finally:
             self._may_listen.set()
+            self._has_ended = True
+            for refusal in self._reloads.values():  # nobody else would answer
+                refusal.set_result(ENDED)
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def reload(self) -> None:
@@ -86,6 +93,8 @@ class GivenModels:
         """
         if self._outgoing is None:
             raise ReloadRefused("models are being loaded already")
+        if self._has_ended:
+            raise ReloadRefused(ENDED)
         number = next(self._numbers)
         self._reloads[number] = asyncio.get_running_loop().create_future()
         self._tell("reload", number)
@@ -120,6 +129,7 @@ class GivenModels:
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
         incoming, self._outgoing = await asyncio.open_connection(sock=self._supervisor)
         unpacker = Unpacker()
-        while received := await incoming.read(READ_BYTES):
-            for message in unpacker.feed(received):
-                yield message
+        with suppress(OSError):
+            while received := await incoming.read(READ_BYTES):
+                for message in unpacker.feed(received):
+                    yield message

@@ -25,6 +25,7 @@ from tests.service.engine.loops import (
     unready_reason,
     until,
 )
+from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 
 pytestmark = pytest.mark.anyio
@@ -139,3 +140,11 @@ async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artif
 def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
     with pytest.raises(StartRefused, match=r"no folder can be made in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"):
         RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
+
+
+def test_a_loader_whose_server_was_killed_leaves_no_folder(tmp_path: Path) -> None:
+    loader = RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path)
+    loader._socket.close()
+    loader._process.wait(PATIENCE_S)
+    assert list(tmp_path.iterdir()) == []
+    loader.end()
