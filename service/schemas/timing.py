@@ -27,8 +27,10 @@ class Timing:
         self.tokenize_s += perf_counter() - began
 
     def ran(self, answer: Answer[Any]) -> None:
-        """Take over what an engine measured."""
-        self.queue_s, self.encode_s, self.decode_s = answer.queue_s, answer.encode_s, answer.decode_s
+        """Count what an engine measured; a request may have more work for it, one after the other."""
+        self.queue_s += answer.queue_s
+        self.encode_s += answer.encode_s
+        self.decode_s += answer.decode_s
 
     def attended(self, answer: Answer[Any]) -> None:
         """Count what an attention engine measured, its queue included."""

@@ -86,7 +86,7 @@ class Translator:
         if selection is not None:  # the least that it can be: translations have a token or more
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 1) for length in lengths))
         timing.ran(await pool.run(sequences, deadline))
-        await self._rewind(manuscripts, pool, deadline)
+        await self._rewind(manuscripts, pool, deadline, timing)
         if selection is not None or request.alignment or any(one.needs_alignment for one in manuscripts):
             passes = self._attention_passes(manuscripts, selection, request.alignment)
             timing.attended(await self.attention_pool.run(passes, deadline))
@@ -200,7 +200,7 @@ class Translator:
             sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
         return Paragraph(protected, sentences)
 
-    async def _rewind(self, manuscripts: list[Manuscript], pool: Pool[Search], deadline: float) -> None:
+    async def _rewind(self, manuscripts: list[Manuscript], pool: Pool[Search], deadline: float, timing: Timing) -> None:
         """Search again for sentences in which slots are missing, as long as that finds more of them.
 
         Raises:
@@ -214,7 +214,7 @@ class Translator:
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
                     tried.append((sentence, again))
-            await pool.run([again for _, again in tried], deadline, accepted=True)
+            timing.ran(await pool.run([again for _, again in tried], deadline, accepted=True))
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)
