@@ -44,7 +44,7 @@ class OwnModels:
         if self._loading is not None and not self._loading.done():
             logger.warning("models are being loaded already")
             raise ReloadRefused("models are being loaded already")
-        logger.info("models are loaded anew")
+        logger.info("loading the models anew")
         self._loading = asyncio.create_task(self._load(None))
         try:
             await asyncio.shield(self._loading)

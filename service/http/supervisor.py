@@ -187,7 +187,7 @@ class Supervisor:
             logger.warning("models are being loaded already")
             return "models are being loaded already"
         self._is_loading = True
-        logger.info("models are loaded anew")
+        logger.info("loading the models anew")
         try:
             loader = await in_daemon_thread(partial(Loader, self._settings))
             try:
