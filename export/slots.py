@@ -50,7 +50,11 @@ ROUNDS = 12
 """How many words each word is tried together with, in each of these sentences."""
 
 MOST_PAIRS = 16
+"""Kept of words; digits are kept besides."""
+
 MOST_TRIED = 64
+"""Words that are tried together with others, the most probable of those that came through alone."""
+
 LEAST_SURE = 0.5
 """Share of the sentences in which a word must come through among others."""
 
@@ -61,6 +65,7 @@ MOST_FINDERS = 4
 """Words that may have the same target token somewhere: it must not be what the sentence brings with it."""
 
 MOST_TARGET_TOKENS = 48
+"""Of one translation: the sentences are short, and what goes on for longer repeats itself."""
 
 
 @dataclass
@@ -91,7 +96,6 @@ class _Finder:
     def __init__(self, directory: Path, manifest: Manifest, source: str, target: str) -> None:
         self._translator = Translator(directory, manifest, n_rows=64)
         self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / TOKENIZER))
-        self._eos = manifest.special_tokens.eos
         self._limit = min(MOST_TARGET_TOKENS, manifest.limits.max_target_tokens)
         self._longest = manifest.limits.max_source_tokens
         self._source, self._target = source, target
@@ -116,8 +120,8 @@ class _Finder:
         return [word for word in sure if word not in numbers][:MOST_PAIRS] + numbers
 
     def _alone(self) -> list[_Word]:
-        """Words that become one and the same token in every sentence, which no other word becomes; the most probable
-        first."""
+        """Words that become one and the same token in nearly every sentence, and few other words do; the most
+        probable first."""
         words = [_Word(*word) for word in self._whole_words()]
         tried = [(sentence, [word]) for word in words for sentence in PROBES[self._source]]
         targets: dict[int, list[list[int]]] = defaultdict(list)

@@ -54,6 +54,7 @@ class Serving:
         """In the running event loop, from which all requests come."""
         if self._not_started is not None:
             self._not_started.start()
+            self._not_started = None
         self._begin(self._look_at_files())
 
     async def replace(self, models: Models) -> "asyncio.Task[None]":

@@ -7,7 +7,8 @@ import hashlib
 from functools import cached_property
 from pathlib import Path
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
+from starlette.exceptions import HTTPException
 
 from service.compression import answer
 
@@ -47,3 +48,20 @@ class StaticFile:
     def _etag(self) -> str:
         """A weak one, as the file may be sent compressed or not."""
         return f'W/"{hashlib.sha256(self._content).hexdigest()[:32]}"'
+
+
+def page_routes(path: str, page: StaticFile, files_path: str, files: dict[str, StaticFile]) -> APIRouter:
+    """A page at one path, and its files by name below another."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route(path, methods=["GET", "HEAD"])
+    async def index(request: Request) -> Response:
+        return await page.answer(request)
+
+    @router.api_route(f"{files_path}/{{name}}", methods=["GET", "HEAD"])
+    async def file(name: str, request: Request) -> Response:
+        if name not in files:
+            raise HTTPException(404)
+        return await files[name].answer(request)
+
+    return router

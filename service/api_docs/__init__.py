@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from starlette.exceptions import HTTPException
 
 from service.compression import answer
-from service.static_files import StaticFile
+from service.static_files import StaticFile, page_routes
 
 FOLDER = Path(__file__).parent
 
@@ -25,11 +24,10 @@ def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     Args:
         openapi: what the document says; not called before it is asked for.
     """
-    page = StaticFile(FOLDER / "index.html")
     own = {"start.js": FOLDER / "start.js"}
     swagger = {name: _swagger_ui() / name for name in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")}
     files = {name: StaticFile(path) for name, path in (own | swagger).items()}
-    router = APIRouter(include_in_schema=False)
+    router = page_routes("/docs", StaticFile(FOLDER / "index.html"), "/docs", files)
 
     @cache
     def document() -> bytes:
@@ -38,16 +36,6 @@ def api_docs_routes(openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     @router.api_route("/openapi.json", methods=["GET", "HEAD"])
     async def describe(request: Request) -> Response:
         return await answer(document(), request, "application/json")
-
-    @router.api_route("/docs", methods=["GET", "HEAD"])
-    async def docs(request: Request) -> Response:
-        return await page.answer(request)
-
-    @router.api_route("/docs/{name}", methods=["GET", "HEAD"])
-    async def file(name: str, request: Request) -> Response:
-        if name not in files:
-            raise HTTPException(404)
-        return await files[name].answer(request)
 
     return router
 

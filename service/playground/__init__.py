@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, Request, Response
-from starlette.exceptions import HTTPException
+from fastapi import APIRouter
 
-from service.static_files import MEDIA_TYPES, StaticFile
+from service.static_files import MEDIA_TYPES, StaticFile, page_routes
 
 FOLDER = Path(__file__).parent
 
@@ -13,17 +12,4 @@ FOLDER = Path(__file__).parent
 def playground_routes() -> APIRouter:
     """The page and its files."""
     files = {path.name: StaticFile(path) for path in FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    page = files.pop("index.html")
-    router = APIRouter(include_in_schema=False)
-
-    @router.api_route("/", methods=["GET", "HEAD"])
-    async def index(request: Request) -> Response:
-        return await page.answer(request)
-
-    @router.api_route("/playground/{name}", methods=["GET", "HEAD"])
-    async def file(name: str, request: Request) -> Response:
-        if name not in files:
-            raise HTTPException(404)
-        return await files[name].answer(request)
-
-    return router
+    return page_routes("/", files.pop("index.html"), "/playground", files)

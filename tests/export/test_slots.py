@@ -14,7 +14,6 @@ from model.decoding.search import Hypothesis
 COPIED = ["Paris", "Boston", "Kyoto"]
 GARBLED = ["London", "Street"]
 OTHERS = ["Stree", "the", "un", "deux", "tree", "7"]
-EOS = 0
 
 
 def tokenizer() -> Tokenizer:
@@ -45,9 +44,6 @@ class Copying:
 class Manifest:
     class limits:  # noqa: N801
         max_source_tokens = max_target_tokens = 60
-
-    class special_tokens:  # noqa: N801
-        eos = EOS
 
     class _Direction:
         source, target = "en", "fr"
