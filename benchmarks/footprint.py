@@ -62,7 +62,7 @@ def _wait_until_ready(client: httpx.Client, service: "subprocess.Popen[bytes]") 
 
 def _ask_for_everything(client: httpx.Client, model: dict[str, Any]) -> None:
     name = model["name"]
-    languages = [direction["source"] for direction in model.get("directions") or []]
+    languages = model["sources"]
     text = TEXTS.get(languages[0], TEXTS["en"]) if languages else TEXTS["en"]
     texts = [text, f"{text} " * 6]
     bodies: list[tuple[str, dict[str, Any]]]

@@ -56,7 +56,7 @@ def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> 
         labels = answers(client, model, [row.right for row in rows])
         return {"accuracy": accuracy(labels, [row.left for row in rows])}
     outputs = answers(client, model, [row.left for row in rows])
-    return score_translations(outputs, [row.right for row in rows], model["directions"][0]["target"])[0]
+    return score_translations(outputs, [row.right for row in rows], model["targets"][0])[0]
 
 
 def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> tuple[int, int]:
@@ -68,7 +68,7 @@ def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -
     """The label or the translation of each text."""
     if model["task"] == "classification":
         return [answer["label"] for answer in _ask(client, "/classify", {"model": model["name"]}, texts)]
-    options = {"model": model["name"], **model["directions"][0]}
+    options = {"model": model["name"], "source": model["sources"][0], "target": model["targets"][0]}
     return [answer["text"] for answer in _ask(client, "/translate", options, texts)]
 
 

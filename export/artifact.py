@@ -21,6 +21,7 @@ from model.checkpoint import (
     MANIFEST,
     TOKENIZER,
     TRAINING,
+    VOCABULARY,
     Checkpoint,
     load_checkpoint,
 )
@@ -83,7 +84,7 @@ def keep_owners_files(old: Path, new: Path) -> None:
 def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
     """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
-    for name in BESIDE:
+    for name in (*BESIDE, VOCABULARY):
         if (checkpoint_dir / name).is_file():
             shutil.copyfile(checkpoint_dir / name, directory / name)
     models = served_models(checkpoint, precision)
@@ -95,7 +96,7 @@ def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, di
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_bytes(ir.to_proto(graph).SerializeToString(deterministic=True))
     manifest = describe(checkpoint, precision, directory, graphs)
-    manifest = manifest.model_copy(update={"slots": find_slots(directory, manifest)})
+    manifest = manifest.model_copy(update={"slots": find_slots(directory, manifest, checkpoint)})
     write_manifest(manifest, directory)
     return manifest
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from model.config import SpecialTokens, TransformerConfig
 from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Limits = dict[str, float]
 """Largest magnitude of what a layer reads, by the layer's name."""
@@ -33,16 +34,16 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
     the vocabulary (embedding.tokens).
     """
     random = np.random.default_rng(0)
-    n_words = model.config.vocab_size
-    first_word = max(PAD_ID, UNK_ID, BOS_ID, EOS_ID) + 1
-    size = min(S, model.config.max_positions)
-    ids = random.integers(first_word, n_words, (B, size))
+    config, tokens = model.config, model.config.special_tokens
+    source = config.encoder_layer if isinstance(config, TransformerConfig) else config
+    size = min(S, config.max_positions)
+    ids = random.choice(ids_of_words(source.vocab_size, tokens), (B, size))
     lengths = random.integers(1, size + 1, B)
     inputs = [ids, lengths]
     if isinstance(model, Transformer):
-        ids[np.arange(B), lengths - 1] = EOS_ID
-        targets = random.integers(first_word, n_words, (B, min(T, model.config.max_positions)))
-        targets[:, 0] = BOS_ID
+        ids[np.arange(B), lengths - 1] = tokens.eos
+        targets = random.choice(ids_of_words(config.vocab_size, tokens), (B, min(T, config.max_positions)))
+        targets[:, 0] = tokens.bos
         inputs.append(targets)
     found: Limits = defaultdict(float)
     handles = watch(model, found)
@@ -53,6 +54,11 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
         for handle in handles:
             handle.remove()
     return {name: STEP ** math.ceil(math.log(max(limit, SMALLEST), STEP)) for name, limit in found.items()}
+
+
+def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
+    """All ids but those of special tokens."""
+    return np.setdiff1d(np.arange(vocab_size), list(tokens.model_dump().values()))
 
 
 def watch(model: Transformer | TransformerClassifier, found: Limits) -> list[Any]:
@@ -72,6 +78,8 @@ def watch(model: Transformer | TransformerClassifier, found: Limits) -> list[Any
         return hook
 
     handles = []
+    # What an untied output projection reads is noted as what the decoder gives: it is never called here.
+    projection = "embedding.tokens" if not isinstance(model, Transformer) or model.output is None else "output"
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear):
             handles.append(module.register_forward_pre_hook(of_layer(name)))
@@ -79,7 +87,5 @@ def watch(model: Transformer | TransformerClassifier, found: Limits) -> list[Any
             query = f"{name}.input" if module.stacked else f"{name}.query"
             handles.append(module.register_forward_pre_hook(of_cross_attention(query)))
     if isinstance(model, Transformer):
-        handles.append(
-            model.decoder.register_forward_hook(lambda _module, _inputs, hidden: note("embedding.tokens", hidden))
-        )
+        handles.append(model.decoder.register_forward_hook(lambda _module, _inputs, hidden: note(projection, hidden)))
     return handles

@@ -55,6 +55,10 @@ class Dense:
         scales = None if self.scales is None else look_up(self.scales, rows)
         return replace(self, weight=look_up(self.weight, rows), scales=scales)
 
+    def biased(self, bias: Tensor) -> "Dense":
+        """The products plus a bias (N)."""
+        return replace(self, bias=bias)
+
     def times(self, factor: float) -> "Dense":
         """The products, multiplied by a factor."""
 

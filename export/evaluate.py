@@ -11,14 +11,14 @@ from typing import Annotated
 import numpy as np
 import typer
 from pydantic import ValidationError
-from tokenizers import Tokenizer
 
 from export.classifying import Classifier
 from export.decoding import Translator
 from export.manifest import Manifest, Provider, read_manifest
+from model.checkpoint import Checkpoint, load_checkpoint
 from model.data import DataError, Row, read_tsv
 from model.evaluation.scoring import accuracy, score_translations
-from model.tokenizer import cut_source, load_tokenizer
+from model.tokenizer import cut_source, special_around, windows_of
 
 MAX_TARGET_TOKENS = 256
 
@@ -45,13 +45,13 @@ def main(
     except (FileNotFoundError, ValidationError, DataError) as error:
         typer.secho(str(error), fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None
-    tokenizer = load_tokenizer(artifact / "tokenizer.json")
+    checkpoint = load_checkpoint(artifact)
     start = time.monotonic()
     if manifest.task == "translation":
-        outputs = translate(artifact, manifest, tokenizer, [row.left for row in rows], provider, threads)
-        scores, signatures = score_translations(outputs, [row.right for row in rows], manifest.directions[0].target)
+        outputs = translate(artifact, manifest, checkpoint, [row.left for row in rows], provider, threads)
+        scores, signatures = score_translations(outputs, [row.right for row in rows], manifest.targets[0].code)
     else:
-        outputs = classify(artifact, manifest, tokenizer, [row.right for row in rows], provider, threads)
+        outputs = classify(artifact, manifest, checkpoint, [row.right for row in rows], provider, threads)
         scores, signatures = {"accuracy": accuracy(outputs, [row.left for row in rows])}, {}
     seconds = time.monotonic() - start
     for metric, score in scores.items():
@@ -74,26 +74,26 @@ def rename_labels(rows: Sequence[Row], names: dict[str, str], labels: Sequence[s
 
 
 def translate(
-    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], provider: Provider, threads: int
+    artifact: Path, manifest: Manifest, checkpoint: Checkpoint, texts: Sequence[str], provider: Provider, threads: int
 ) -> list[str]:
     """Greedy translations. A source over the limit loses its end, which `service` would translate apart."""
     limits = manifest.limits
-    encoded = tokenizer.encode_batch_fast(list(texts))
-    sources = [cut_source(encoding.ids, limits.max_source_tokens) for encoding in encoded]
+    sources = [cut_source(ids, limits.max_source_tokens) for ids in checkpoint.encode(texts)]
     translator = Translator(artifact, manifest, provider=provider, threads=threads)
     hypotheses = translator.greedy(sources, min(MAX_TARGET_TOKENS, limits.max_target_tokens))
-    return [tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
+    return [checkpoint.decode(hypothesis.ids) for hypothesis in hypotheses]
 
 
 def classify(
-    artifact: Path, manifest: Manifest, tokenizer: Tokenizer, texts: Sequence[str], provider: Provider, threads: int
+    artifact: Path, manifest: Manifest, checkpoint: Checkpoint, texts: Sequence[str], provider: Provider, threads: int
 ) -> list[str]:
     """Most probable labels. A long text is read in windows, and its logits are pooled over all its tokens."""
     size = manifest.limits.max_source_tokens
     windows: list[list[int]] = []
     text_of_window: list[int] = []
-    for i, encoding in enumerate(tokenizer.encode_batch_fast(list(texts))):
-        parts = [encoding.ids[start : start + size] for start in range(0, len(encoding.ids), size)]
+    around = special_around(checkpoint.tokenizer)
+    for i, ids in enumerate(checkpoint.encode(texts)):
+        parts = windows_of(ids, size, around)
         windows += parts
         text_of_window += [i] * len(parts)
     results = Classifier(artifact, manifest, provider, threads).classify(windows)

@@ -15,11 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from export.attending import Past, Rows, fused, fused_memory, fused_past, shown
-from export.dense import dense, memory_projection
+from export.dense import Dense, dense, memory_projection
 from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
 from model.networks.attention import MultiHeadAttention
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.transformer import Transformer, TransformerClassifier
+
+MOST_LOOKED_UP = 0.9
+"""Share of the tokens up to which those that a target may have are looked up."""
 
 MEMORY_STEP = "memory_step"
 """The scale of the encoder's output where bytes are made of it, a tensor of the decoder."""
@@ -104,14 +107,28 @@ class DecoderStepGraph(Graph[Transformer]):
         present: list[Tensor] = []
         x = self.model.embedding(input_ids, positions_of_tokens)
         x = self.model.decoder(x, fused_past(rows, past, present), fused_memory(rows, past))
-        # All tokens are not looked up, so that the projection is the embedding itself.
-        has_all = self.n_target_tokens == self.model.config.vocab_size
-        tokens = None if has_all else places_of_true(self.model.is_target_token, self.n_target_tokens)
-        table = dense(self.model.embedding.tokens)
-        logits = (table if tokens is None else table.chosen(tokens))(x).squeeze(1).float()
+        projection, tokens = self.projection()
+        logits = projection(x).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over all of them takes less time than the log-sum-exp that k candidates would need.
         log_probs, best = best_tokens(logits.log_softmax(dim=-1), k)
         return best if tokens is None else look_up(tokens, best), log_probs, *present
+
+    def projection(self) -> tuple[Dense, Tensor | None]:
+        """To the logits of the tokens that a target may have, with these tokens; None for all.
+
+        Where nearly all tokens are some, none is looked up: the projection is the embedding itself, and the others have
+        a bias of -inf.
+        """
+        model, V = self.model, self.model.config.vocab_size
+        table = dense(model.projection)
+        bias: Tensor | None = model.output_bias
+        if self.n_target_tokens < MOST_LOOKED_UP * V:
+            tokens = places_of_true(model.is_target_token, self.n_target_tokens)
+            chosen = table.chosen(tokens)
+            return (chosen if bias is None else chosen.biased(look_up(bias, tokens))), tokens
+        if self.n_target_tokens < V:
+            bias = torch.where(model.is_target_token, 0.0 if bias is None else bias, float("-inf"))
+        return (table if bias is None else table.biased(bias)), None
 
 
 class ClassifierGraph(Graph[TransformerClassifier]):

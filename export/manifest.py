@@ -3,22 +3,21 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 import onnx_ir as ir
 from pydantic import BaseModel, ConfigDict
 
 from export.onnx_attention import OPSET
-from model.checkpoint import MANIFEST, TOKENIZER, Alignment, Checkpoint
-from model.config import ClassifierConfig, TransformerConfig
+from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint, Model
+from model.config import ClassifierConfig, EmbedderConfig, Language, SpecialTokens, TokenPooling, TransformerConfig
 from model.networks.transformer import TransformerClassifier
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from model.weights import WEIGHTS
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 
 Precision = Literal["fp32", "int8", "fp16"]
-Task = Literal["translation", "classification"]
+Task = Literal["translation", "classification", "embedding"]
 Provider = Literal["cpu", "cuda"]
 """Whom a set of graphs is for, and what its folder is called."""
 
@@ -38,24 +37,10 @@ class Dimensions(Section):
     d_ff: int
     n_encoder_layers: int
     n_decoder_layers: int
-    """0 for a classifier."""
+    """0 where there is no decoder."""
     vocab_size: int
-
-
-class SpecialTokens(Section):
-    """Ids that are no words."""
-
-    pad: int = PAD_ID
-    unk: int = UNK_ID
-    bos: int = BOS_ID
-    eos: int = EOS_ID
-
-
-class Direction(Section):
-    """Language codes."""
-
-    source: str
-    target: str
+    """Of sources, and of targets too unless these have their own."""
+    target_vocab_size: int
 
 
 class Limits(Section):
@@ -70,9 +55,21 @@ class Limits(Section):
 class Decoding(Section):
     """What the service does unless asked otherwise."""
 
-    beam_size: int = 4
-    length_penalty: float = 1.0
-    beam_threshold: float = 2.0
+    beam_size: int
+    length_penalty: float
+    beam_threshold: float
+    stop: Literal["empty", "no_better"]
+
+
+class Embedding(Section):
+    """How a text's embedding is made of the states of its tokens."""
+
+    dimensions: int
+    pooling: tuple[TokenPooling, ...]
+    normalize: bool
+    prompts: dict[str, str]
+    default_prompt: str | None
+    pool_prompt: bool
 
 
 class File(Section):
@@ -92,20 +89,25 @@ class Manifest(Section):
     """How weights are stored."""
     opset: int = OPSET
     dimensions: Dimensions
-    special_tokens: SpecialTokens = SpecialTokens()
-    directions: tuple[Direction, ...]
-    """Empty for a classifier."""
+    special_tokens: SpecialTokens
+    sources: tuple[Language, ...]
+    """Which a translator reads; each is translated into every other language of `targets`."""
+    targets: tuple[Language, ...]
     labels: tuple[str, ...]
-    """In the order of the logits; empty for a translator."""
+    """In the order of the logits; empty if it is no classifier."""
+    label_activation: Literal["softmax", "sigmoid"] | None
     limits: Limits
-    pooling: Literal["mean", "max"] | None
+    pooling: Literal["mean", "max", "first"] | None
+    """Of a classifier."""
+    embedding: Embedding | None
+    """Of an encoder of texts."""
     decoding: Decoding | None
     alignment: Alignment | None
     """Which of attention.onnx's cross-attention aligns tokens; None for a classifier."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
     bias: tuple[float, ...] | None
-    """What the output layer adds to the logits of every token, by label; None for a translator."""
+    """What the output layer adds to the logits of every token, by label; None where logits are no sums over tokens."""
     evaluation: dict[str, dict[str, float]]
     """The checkpoint's scores by test set and metric."""
     files: dict[str, File]
@@ -117,11 +119,15 @@ class Manifest(Section):
 def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, graphs: Mapping[str, ir.Model]) -> Manifest:
     """The manifest of an artifact whose other files are all in `directory`, with these graphs."""
     config, model = checkpoint.config.model, checkpoint.model
-    assert isinstance(config, TransformerConfig | ClassifierConfig)
+    assert isinstance(config, TransformerConfig | ClassifierConfig | EmbedderConfig)
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
+    embedder = config if isinstance(config, EmbedderConfig) else None
+    decoding = checkpoint.config.decoding
     # Beyond the longest source it was trained on, a model is not worth asking.
     max_source_tokens = checkpoint.config.max_tokens
+    max_target_tokens = min(config.max_positions, decoding.max_target_tokens or config.max_positions)
+    vocabulary = [VOCABULARY] if (directory / VOCABULARY).is_file() else []
     return Manifest(
         name=checkpoint.config.name,
         task=config.task,
@@ -133,18 +139,39 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
             d_ff=config.d_ff,
             n_encoder_layers=config.n_encoder_layers,
             n_decoder_layers=translator.n_decoder_layers if translator else 0,
-            vocab_size=config.vocab_size,
+            vocab_size=(translator.source_vocab_size if translator else None) or config.vocab_size,
+            target_vocab_size=config.vocab_size,
         ),
-        directions=(Direction(source=translator.source, target=translator.target),) if translator else (),
+        special_tokens=config.special_tokens,
+        sources=translator.sources if translator else (),
+        targets=translator.targets if translator else (),
         labels=classifier.labels if classifier else (),
-        limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=config.max_positions if translator else 0),
+        label_activation=classifier.label_activation if classifier else None,
+        limits=Limits(max_source_tokens=max_source_tokens, max_target_tokens=max_target_tokens if translator else 0),
         pooling=classifier.pooling if classifier else None,
-        decoding=Decoding() if translator else None,
+        embedding=_embedding(embedder) if embedder else None,
+        decoding=Decoding.model_validate(decoding.model_dump(exclude={"max_target_tokens"})) if translator else None,
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
-        bias=tuple(model.output.bias.tolist()) if isinstance(model, TransformerClassifier) else None,
+        bias=tuple(model.output.bias.tolist()) if _sums_over_tokens(model) else None,
         evaluation=checkpoint.evaluation,
-        files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *graphs])},
+        files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *vocabulary, *graphs])},
         graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
+    )
+
+
+def _sums_over_tokens(model: Model) -> TypeGuard[TransformerClassifier]:
+    return isinstance(model, TransformerClassifier) and model.config.pooling != "first"
+
+
+def _embedding(config: EmbedderConfig) -> Embedding:
+    widths = [config.d_model * len(config.pooling), *(dense.d_output for dense in config.dense)]
+    return Embedding(
+        dimensions=widths[-1],
+        pooling=config.pooling,
+        normalize=config.normalize,
+        prompts=config.prompts,
+        default_prompt=config.default_prompt,
+        pool_prompt=config.pool_prompt,
     )
 
 

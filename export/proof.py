@@ -15,7 +15,6 @@ import numpy as np
 import onnxruntime as ort
 import torch
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from export.attention_proof import (
     ALONE_TOLERANCE,
@@ -23,6 +22,7 @@ from export.attention_proof import (
     prove_classifier_attention,
     prove_translation_attention,
 )
+from export.calibration import ids_of_words
 from export.classifying import OUTPUTS, Classifier
 from export.decoding import DecoderRows, Translator
 from export.examination import Examination
@@ -33,7 +33,6 @@ from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint, Model, load_checkpoint
 from model.decoding.search import greedy_search_uncached
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import BOS_ID
 
 Array = NDArray[Any]
 
@@ -73,7 +72,7 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
     weights = Examination(manifest.precision)
     prove_weights(weights, stored, checkpoint.model)
     examinations = {"weights": weights}
-    sequences = inputs(checkpoint.tokenizer, manifest)
+    sequences = inputs(checkpoint, manifest)
     with torch.inference_mode():
         for provider in providers(manifest):
             # What is rounded while a graph runs is compared to the model before it was rounded at all.
@@ -113,7 +112,7 @@ def prove_graphs(
         prove_translation(examination, translator, model, sequences, hypotheses)
         states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
         prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
-        read = [[BOS_ID, *ids[: limit - 1]] for ids in hypotheses]
+        read = [[model.config.special_tokens.bos, *ids[: limit - 1]] for ids in hypotheses]
         prove_translation_attention(examination, attention, model, sequences, read, rubbish)
     else:
         assert isinstance(model, TransformerClassifier)
@@ -124,14 +123,14 @@ def prove_graphs(
         prove_classifier_attention(examination, attention, model, sequences, rubbish)
 
 
-def inputs(tokenizer: Tokenizer, manifest: Manifest) -> list[list[int]]:
+def inputs(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int]]:
     """Real and random sequences of many lengths."""
     limit = manifest.limits.max_source_tokens
-    real = [tokenizer.encode(text).ids for text in TEXTS]
+    real = checkpoint.encode(TEXTS)
     random = np.random.default_rng(0)
-    first_word = max(manifest.special_tokens.model_dump().values()) + 1
+    words = ids_of_words(manifest.dimensions.vocab_size, manifest.special_tokens)
     lengths = [min(length, limit) for length in RANDOM_LENGTHS]
-    made_up = [random.integers(first_word, manifest.dimensions.vocab_size, length).tolist() for length in lengths]
+    made_up = [random.choice(words, length).tolist() for length in lengths]
     return [ids for ids in real if len(ids) <= limit] + made_up
 
 
@@ -177,7 +176,8 @@ def prove_few_candidates(
     for rows in forced_rows(translator, sources, targets, 1):
         rows.ask_for(n_known)
         token_ids, log_probs = rows.step()
-        distributions = np.full((len(sources), translator.manifest.dimensions.vocab_size), -np.inf, np.float32)
+        size = translator.manifest.dimensions.target_vocab_size
+        distributions = np.full((len(sources), size), -np.inf, np.float32)
         np.put_along_axis(distributions, token_ids, log_probs, axis=1)
         for k in FEW_CANDIDATES:
             rows.ask_for(k)
@@ -253,7 +253,7 @@ def distributions_of(model: Transformer, source: list[int], target: list[int]) -
     """PyTorch's log-probabilities (T, V) of the tokens after each prefix of a target, all at once."""
     ids, _ = as_batch(source)
     mask = torch.ones_like(ids, dtype=torch.bool)
-    hidden = model.decode(torch.tensor([[BOS_ID, *target]]), model.encode(ids, mask), mask)
+    hidden = model.decode(torch.tensor([[model.config.special_tokens.bos, *target]]), model.encode(ids, mask), mask)
     distributions: Array = model.logits(hidden)[0].log_softmax(dim=-1).numpy()
     return distributions
 
@@ -262,7 +262,7 @@ def forced_distributions(
     translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int, rows_of_a_source: int = 1
 ) -> list[Array]:
     """The same step by step; n_known tokens can be produced."""
-    size = translator.manifest.dimensions.vocab_size
+    size = translator.manifest.dimensions.target_vocab_size
     distributions = [np.full((len(target) + 1, size), -np.inf, np.float32) for target in targets]
     for step, rows in enumerate(forced_rows(translator, sources, targets, rows_of_a_source)):
         rows.ask_for(n_known)

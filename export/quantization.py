@@ -88,7 +88,9 @@ class Quantizer:
                 numbers, scales = (self.stored.get(f"{name}.weight{end}") for end in ("", SCALES))
                 return module.half() if numbers is None or scales is None else Int8Embedding(numbers, scales)
             case nn.Embedding() if module.weight.shape[1] >= MIN_ROWS:
-                is_tied = isinstance(self.model, Transformer) and name == "embedding.tokens"
+                is_tied = (
+                    isinstance(self.model, Transformer) and self.model.output is None and name == "embedding.tokens"
+                )
                 step = self.step(name, SIGNED) if is_tied else None
                 return Int8Embedding(*self.rows(f"{name}.weight", module.weight), step)
             case nn.Linear() if module.weight.shape[0] >= MIN_ROWS and not name.startswith(AS_THEY_ARE):

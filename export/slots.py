@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import tokenizers
 
 from export.decoding import Translator
 from export.manifest import Manifest
-from model.checkpoint import TOKENIZER
+from model.checkpoint import Checkpoint
 
 PROBES = {
     "en": ["{} is in the house.", "I saw {} yesterday.", "This is for {}.", "Where is {}?", "We talked about {}.",
@@ -82,23 +81,23 @@ class _Word:
         return self.came_through / max(1, self.tries), float(np.mean(self.scores))
 
 
-def find_slots(directory: Path, manifest: Manifest) -> tuple[tuple[int, int], ...]:
+def find_slots(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> tuple[tuple[int, int], ...]:
     """Pairs of source and target token of an artifact that can be run, the surest first; none for languages that have
     no probes here."""
-    if len(manifest.directions) != 1 or manifest.directions[0].source not in PROBES:
+    if (len(manifest.sources), len(manifest.targets)) != (1, 1) or manifest.sources[0].code not in PROBES:
         return ()
-    (direction,) = manifest.directions
-    finder = _Finder(directory, manifest, direction.source, direction.target)
+    finder = _Finder(directory, manifest, checkpoint)
     return tuple((word.source_id, word.target_id) for word in finder.surest())
 
 
 class _Finder:
-    def __init__(self, directory: Path, manifest: Manifest, source: str, target: str) -> None:
+    def __init__(self, directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> None:
         self._translator = Translator(directory, manifest, n_rows=64)
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / TOKENIZER))
+        self._checkpoint = checkpoint
+        self._vocab_size = manifest.dimensions.vocab_size
         self._limit = min(MOST_TARGET_TOKENS, manifest.limits.max_target_tokens)
         self._longest = manifest.limits.max_source_tokens
-        self._source, self._target = source, target
+        self._source, self._target = manifest.sources[0].code, manifest.targets[0].code
 
     def surest(self) -> list[_Word]:
         """Those that came through alone, by how often they came through among others."""
@@ -150,7 +149,7 @@ class _Finder:
     def _translated(self, tried: Sequence[tuple[str, list[_Word]]]) -> Iterator[list[int] | None]:
         """The tokens of each translation; None where a word is not one token of its sentence."""
         texts = [sentence.format(*(word.text for word in words)) for sentence, words in tried]
-        sources = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+        sources = self._checkpoint.encode(texts)
         fits = [
             len(source) <= self._longest and all(source.count(word.source_id) == 1 for word in words)
             for source, (_, words) in zip(sources, tried, strict=True)
@@ -169,7 +168,7 @@ class _Finder:
 
     def _whole_words(self) -> Iterator[tuple[int, str]]:
         """The words of the vocabulary that are a token each, and their tokens."""
-        words = [self._tokenizer.decode([token_id]).strip() for token_id in range(self._tokenizer.get_vocab_size())]
+        words = [self._checkpoint.decode([token_id], of="source").strip() for token_id in range(self._vocab_size)]
         # "Stre" of "Street" is none, nor "行機" of "飛行機".
         parts = {part for word in words for n in range(1, len(word)) for part in (word[:n], word[n:])}
         for token_id, word in enumerate(words):
@@ -178,15 +177,15 @@ class _Finder:
 
     def _is_whole_word(self, token_id: int, targets: list[list[int]], is_digit: bool) -> bool:
         """Whether a target token is a name or a word, or a digit, to which nothing is added in any of these targets."""
-        word = self._tokenizer.decode([token_id]).strip()
+        word = self._checkpoint.decode([token_id]).strip()
         if word.isdigit() != is_digit or not _may_be(word, self._target, self._source == "ja"):
             return False
         for target in targets:
             place = target.index(token_id) if token_id in target else None
             if place is None or self._target == "ja":
                 continue
-            before = self._tokenizer.decode(target[: place + 1])
-            after = self._tokenizer.decode(target[: place + 2])
+            before = self._checkpoint.decode(target[: place + 1])
+            after = self._checkpoint.decode(target[: place + 2])
             if before[: -len(word)][-1:].isalnum() or after[len(before) :][:1].isalnum():
                 return False
         return True

@@ -9,10 +9,10 @@ and its manifest.json, and is read as a checkpoint too.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import ValidationError
@@ -24,25 +24,28 @@ from model.config import (
     CONFIG,
     ClassifierConfig,
     Config,
+    EmbedderConfig,
+    Language,
     LanguageModelConfig,
     RecurrentConfig,
+    SpecialTokens,
     TransformerConfig,
     load_config,
     save_config,
 )
 from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
-from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import load_tokenizer
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.tokenizer import Vocabulary, ids_of, load_tokenizer
 from model.weights import WEIGHTS, WeightsError, give_weights, read_weights, write_weights
 
-Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier
+Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
 EMBEDDING = "embedding.tokens.weight"
 OF_TOKENS = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
 
-TOKENIZER, MANIFEST = "tokenizer.json", "manifest.json"
+TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
 NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
@@ -72,6 +75,44 @@ class Checkpoint:
     """None where nobody has chosen."""
     stored: Mapping[str, Tensor] = field(default_factory=dict)
     """What its file of weights holds: int8 where the model has what it stands for."""
+    vocabulary: Vocabulary | None = None
+    """Where the model has other ids than the tokenizer gives."""
+
+    def encode(
+        self, texts: Sequence[str], source: Language | None = None, target: Language | None = None
+    ) -> list[list[int]]:
+        """Token ids of texts as the model reads them.
+
+        Args:
+            source, target: the languages of a translation; by default the model's first ones.
+        """
+        prefix: tuple[int, ...] = ()
+        if isinstance(self.config.model, TransformerConfig):
+            source, target = source or self.config.model.sources[0], target or self.config.model.targets[0]
+            prefix = source.source_prefix + target.source_prefix
+        encodings = self.tokenizer.encode_batch(list(texts))
+        return [[*prefix, *ids_of(encoding, self.vocabulary)] for encoding in encodings]
+
+    def pieces(self, ids: Iterable[int], of: Literal["source", "target"]) -> list[str]:
+        """Tokens of a source or of a target as the vocabulary writes them."""
+        if self.vocabulary is None:
+            return [str(self.tokenizer.id_to_token(i)) for i in ids]
+        names = {token_id: piece for piece, token_id in getattr(self.vocabulary, of).items()}
+        return [names[i] for i in ids]
+
+    def decode(self, ids: Iterable[int], of: Literal["source", "target"] = "target") -> str:
+        """The text of a target, or of a source."""
+        special: set[int] = set()
+        if isinstance(self.config.model, TransformerConfig):
+            special = set(self.config.model.special_tokens.model_dump().values())
+            special.update(*(language.target_prefix for language in self.config.model.targets))
+        words = [i for i in ids if i not in special]
+        if self.vocabulary is None:
+            text: str = self.tokenizer.decode(words)
+            return text
+        names = {token_id: piece for piece, token_id in getattr(self.vocabulary, of).items()}
+        joined: str = self.tokenizer.decoder.decode([names[i] for i in words if i in names])
+        return joined
 
 
 def build_model(config: Config) -> Model:
@@ -85,18 +126,33 @@ def build_model(config: Config) -> Model:
             return LanguageModel(config.model)
         case ClassifierConfig():
             return TransformerClassifier(config.model)
+        case EmbedderConfig():
+            return TransformerEncoder(config.model)
 
 
-def save_checkpoint(directory: Path, config: Config, weights: dict[str, Tensor], tokenizer: Tokenizer) -> None:
-    """Write configuration, weights (as float16) and tokenizer. Of an artifact that was there graphs are left, without
-    the manifest that would have them served with other weights.
+def save_checkpoint(
+    directory: Path,
+    config: Config,
+    weights: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary | None = None,
+    dtype: torch.dtype | None = torch.float16,
+) -> None:
+    """Write configuration, weights and tokenizer. Of an artifact that was there graphs are left, without the manifest
+    that would have them served with other weights.
+
+    Args:
+        dtype: of floating-point weights; None leaves each as it is.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / MANIFEST).unlink(missing_ok=True)
     save_config(directory, config)
     tokenizer.save(str(directory / TOKENIZER))
-    halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
-    write_weights(directory / WEIGHTS, halves)
+    (directory / VOCABULARY).unlink(missing_ok=True)
+    if vocabulary is not None:
+        vocabulary.save(directory / VOCABULARY)
+    rounded = {name: tensor.to(dtype) for name, tensor in weights.items() if dtype and tensor.is_floating_point()}
+    write_weights(directory / WEIGHTS, {**weights, **rounded})
 
 
 def load_checkpoint(directory: Path) -> Checkpoint:
@@ -118,7 +174,10 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
-    return Checkpoint(config, model.eval(), load_tokenizer(directory / TOKENIZER), evaluation, alignment, stored)
+    unk = getattr(config.model, "special_tokens", SpecialTokens()).unk
+    vocabulary = Vocabulary.read(directory / VOCABULARY, unk) if (directory / VOCABULARY).is_file() else None
+    tokenizer = load_tokenizer(directory / TOKENIZER)
+    return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 
 
 def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, anew: str | None = None) -> None:

@@ -7,10 +7,11 @@ training, not after.
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from model.batching import bucket
 from model.checked_yaml import Strict, load_yaml, save_yaml
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 CONFIG = "config.yaml"
 
@@ -20,22 +21,41 @@ class ConfigError(ValueError):
 
 
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
-Activation = Literal["relu", "gelu", "swiglu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
 Norm = Literal["post", "pre"]
 Cell = Literal["rnn", "gru", "lstm"]
+TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
+
+
+class SpecialTokens(Strict):
+    """Ids of tokens that are no words. By default those of tokenizers that are learned here (model/tokenizer.py)."""
+
+    pad: NonNegativeInt = PAD_ID
+    unk: NonNegativeInt = UNK_ID
+    bos: NonNegativeInt = BOS_ID
+    """With which a target begins: </s> or <pad> in some models."""
+    eos: NonNegativeInt = EOS_ID
 
 
 class LayerConfig(Strict):
     """What encoder and decoder layers are made of."""
 
     vocab_size: PositiveInt
+    special_tokens: SpecialTokens = SpecialTokens()
     d_model: PositiveInt
     n_heads: PositiveInt
     d_ff: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
     norm: Norm = "post"
+    norm_eps: PositiveFloat = 1e-5
+    """Added to the variance in every layer normalization."""
     positions: Positions = "sinusoidal"
+    """`learned` is a table in the weights, wherever it comes from."""
+    embedding_scale: PositiveFloat | None = None
+    """What the embedding of a token is multiplied by; None is sqrt(d_model)."""
+    embedding_norm: bool = False
+    """Whether the sum of token and position is normalized."""
     activation: Activation = "relu"
     attention: Literal["soft", "hard"] = "soft"
     beta: PositiveFloat | None = None
@@ -56,6 +76,17 @@ class LayerConfig(Strict):
             )
 
 
+class Language(Strict):
+    """A language of a translator that has several, and the tokens that tell the model about it."""
+
+    code: str
+    """As the model has it: fr, fra, fra_Latn."""
+    source_prefix: tuple[int, ...] = ()
+    """Tokens put in front of a source: in this language, or to be translated into it."""
+    target_prefix: tuple[int, ...] = ()
+    """Tokens with which a target in this language begins."""
+
+
 class TransformerConfig(LayerConfig):
     """An encoder-decoder Transformer."""
 
@@ -64,8 +95,29 @@ class TransformerConfig(LayerConfig):
     n_decoder_layers: PositiveInt
     d_encoder: PositiveInt | None = None
     """Width of the encoder, with an embedding of its own; None is d_model, with one embedding for both sides."""
-    source: str
-    target: str
+    source_vocab_size: PositiveInt | None = None
+    """Of an encoder with tokens, and so an embedding, of its own."""
+    tied_output: bool = True
+    """Whether the decoder's embedding is also what projects to the vocabulary."""
+    output_bias: bool = False
+    """Whether each token's logit has a bias."""
+    source: str | tuple[Language, ...]
+    target: str | tuple[Language, ...]
+
+    @property
+    def sources(self) -> tuple[Language, ...]:
+        """The languages that it reads."""
+        return _languages(self.source)
+
+    @property
+    def targets(self) -> tuple[Language, ...]:
+        """The languages that it writes."""
+        return _languages(self.target)
+
+    @property
+    def has_source_embedding(self) -> bool:
+        """Whether the encoder has an embedding of its own."""
+        return self.d_encoder is not None or self.source_vocab_size is not None
 
     @model_validator(mode="after")
     def _heads_divide_the_encoder(self) -> Self:
@@ -74,8 +126,16 @@ class TransformerConfig(LayerConfig):
 
     @property
     def encoder_layer(self) -> LayerConfig:
-        """What the encoder's layers are made of: the decoder's, of the encoder's width."""
-        return self.model_copy(update={"d_model": self.d_encoder or self.d_model})
+        """What the encoder's layers are made of: the decoder's, of the encoder's width and vocabulary."""
+        own = {
+            "d_model": self.d_encoder or self.d_model,
+            "vocab_size": self.source_vocab_size or self.vocab_size,
+        }
+        return self.model_copy(update=own)
+
+
+def _languages(given: str | tuple[Language, ...]) -> tuple[Language, ...]:
+    return (Language(code=given),) if isinstance(given, str) else given
 
 
 class RecurrentConfig(Strict):
@@ -92,6 +152,7 @@ class RecurrentConfig(Strict):
     n_decoder_layers: PositiveInt
     max_positions: PositiveInt
     dropout: float = Field(default=0.1, ge=0, lt=1)
+    special_tokens: SpecialTokens = SpecialTokens()
     source: str
     target: str
 
@@ -130,13 +191,24 @@ class ClassifierConfig(LayerConfig):
 
     task: Literal["classification"] = "classification"
     n_encoder_layers: PositiveInt
-    labels: tuple[str, ...] = Field(min_length=2)
+    labels: tuple[str, ...] = Field(min_length=1)
+    label_activation: Literal["softmax", "sigmoid"] = "softmax"
+    """Of logits: one label of all, or each label by itself."""
     lower_case: bool = False
     """Read A to Z as a to z: fewer word pieces, each seen more often."""
-    pooling: Literal["max", "mean"] = "max"
+    pooling: Literal["max", "mean", "first"] = "max"
+    """Of the logits of all tokens; or `first`, the logits of the first token alone."""
+    pooler: Literal["tanh", "relu"] | None = None
+    """Activation of a dense layer before the last one, where the first token alone decides."""
     n_grams: NGramConfig | None = None
     regions: RegionConfig | None = None
     """With neither, the encoder is alone."""
+
+    @model_validator(mode="after")
+    def _pooler_reads_one_token(self) -> Self:
+        if self.pooler is not None and self.pooling != "first":
+            raise ValueError(f"a pooler reads the first token, and pooling is {self.pooling}")
+        return self
 
     @model_validator(mode="after")
     def _parts_add_up(self) -> Self:
@@ -146,9 +218,61 @@ class ClassifierConfig(LayerConfig):
         return self
 
 
+class DenseConfig(Strict):
+    """A layer through which an embedding goes."""
+
+    d_output: PositiveInt
+    bias: bool = True
+    activation: Literal["identity", "tanh"] = "identity"
+
+
+class EmbedderConfig(LayerConfig):
+    """An encoder of texts, whose pooled states are compared (Reimers and Gurevych 2019, "Sentence-BERT")."""
+
+    task: Literal["embedding"] = "embedding"
+    n_encoder_layers: PositiveInt
+    pooling: tuple[TokenPooling, ...] = Field(default=("mean",), min_length=1)
+    """Several are joined in this order."""
+    dense: tuple[DenseConfig, ...] = ()
+    normalize: bool = True
+    """Whether an embedding has length 1 unless a request says otherwise."""
+    prompts: dict[str, str] = Field(default_factory=dict)
+    """Texts that may be put in front of a text, by name."""
+    default_prompt: str | None = None
+    pool_prompt: bool = True
+    """Whether the tokens of a prompt are pooled too."""
+
+
 ModelConfig = Annotated[
-    TransformerConfig | RecurrentConfig | LanguageModelConfig | ClassifierConfig, Field(discriminator="task")
+    TransformerConfig | RecurrentConfig | LanguageModelConfig | ClassifierConfig | EmbedderConfig,
+    Field(discriminator="task"),
 ]
+
+
+class Decoding(Strict):
+    """How a translator searches unless asked otherwise."""
+
+    beam_size: PositiveInt = 4
+    length_penalty: NonNegativeFloat = 1.0
+    beam_threshold: NonNegativeFloat = 2.0
+    stop: Literal["empty", "no_better"] = "empty"
+    """When a beam search ends: once its beam is empty, which each hypothesis that ends makes narrower; or already once
+    no live hypothesis is better, at its present length, than the best that have ended."""
+    max_target_tokens: PositiveInt | None = None
+    """With </s>; None is what the positions allow."""
+
+
+class Provenance(Strict):
+    """Where a model that was not trained here comes from."""
+
+    source: str
+    """What was imported: the id of a hub, or a file's name."""
+    family: str
+    """MarianMT, BERT, ..."""
+    revision: str | None = None
+    """Of a hub's repository, a commit."""
+    licence: str | None = None
+    """As its owner says; None where none is known."""
 
 
 class Config(Strict):
@@ -160,6 +284,10 @@ class Config(Strict):
     """Of the longest text that it was trained on: longer translation pairs were left out, longer reviews cut to their
     first and last tokens. The service reads nothing longer at once."""
     model: ModelConfig
+    decoding: Decoding = Decoding()
+    """Of a translator."""
+    provenance: Provenance | None = None
+    """Of a model that was brought from elsewhere."""
 
     @model_validator(mode="after")
     def _the_longest_batch_has_positions(self) -> Self:

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
 from model.evaluation.scoring import translate
 from model.networks.masks import padding_mask
-from model.networks.transformer import Transformer, TransformerClassifier
-from model.tokenizer import BOS_ID, EOS_ID, cut_source
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
 
@@ -52,11 +51,10 @@ def encoder_states(checkpoint: Checkpoint, texts: Sequence[str]) -> list[TokenVe
     Raises:
         CheckpointError: the model has no encoder of this kind.
     """
-    tokenizer = checkpoint.tokenizer
-    encoded = [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
+    encoded = checkpoint.encode(texts)
     states = states_of(checkpoint, encoded)
     return [
-        TokenVectors(text, _tokens(tokenizer, ids), vectors)
+        TokenVectors(text, checkpoint.pieces(ids, of="source"), vectors)
         for text, ids, vectors in zip(texts, encoded, states, strict=True)
     ]
 
@@ -69,13 +67,14 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
         CheckpointError: the model has no encoder of this kind.
     """
     model, size = checkpoint.model, checkpoint.config.max_tokens
-    windows = [(i, ids[start : start + size]) for i, ids in enumerate(sequences) for start in range(0, len(ids), size)]
+    around = ([], []) if isinstance(model, Transformer) else special_around(checkpoint.tokenizer)
+    windows = [(i, ids) for i, whole in enumerate(sequences) for ids in windows_of(whole, size, around)]
     found: dict[int, Tensor] = {}
     for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
         ids, lengths = pad([windows[w][1] for w in batch])
         if isinstance(model, Transformer):
             hidden = model.encode(ids, padding_mask(lengths, ids.shape[1]))
-        elif isinstance(model, TransformerClassifier):
+        elif isinstance(model, TransformerClassifier | TransformerEncoder):
             hidden = model.encode(ids, lengths)
         else:
             raise CheckpointError(f"{checkpoint.config.name} has no encoder whose states could be shown")
@@ -106,21 +105,17 @@ def cross_attention_outputs(checkpoint: Checkpoint, sentences: Sequence[str], la
     layers = list(model.decoder.decoder_layers())
     if not -len(layers) <= layer < len(layers):
         raise CheckpointError(f"{checkpoint.config.name} has no decoder layer {layer}, there are {len(layers)}")
-    limit = model.config.max_positions
+    limit, tokens = model.config.max_positions, model.config.special_tokens
     given: list[Tensor] = []
     handle = layers[layer].cross_attention.register_forward_hook(lambda _module, _inputs, output: given.append(output))
     try:
         found = []
         for sentence, (text, hypothesis) in zip(sentences, translations, strict=True):
-            source = cut_source(checkpoint.tokenizer.encode(sentence).ids, limit)  # as translate reads it
-            written = [*hypothesis.ids, EOS_ID] if hypothesis.finished else hypothesis.ids
-            read = torch.tensor([[BOS_ID, *written[:-1]]])
+            source = cut_source(checkpoint.encode([sentence])[0], limit)  # as translate reads it
+            written = [*hypothesis.ids, tokens.eos] if hypothesis.finished else hypothesis.ids
+            read = torch.tensor([[tokens.bos, *written[:-1]]])
             model(torch.tensor([source]), torch.tensor([len(source)]), read)
-            found.append(TokenVectors(text, _tokens(checkpoint.tokenizer, written), given.pop()[0]))
+            found.append(TokenVectors(text, checkpoint.pieces(written, of="target"), given.pop()[0]))
     finally:
         handle.remove()
     return found
-
-
-def _tokens(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
-    return [str(tokenizer.id_to_token(i)) for i in ids]

@@ -5,11 +5,13 @@ put before the text, so that a word has the same token at the start of a sentenc
 when decoding.
 """
 
+import json
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Encoding, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 PAD, UNK, BOS, EOS = "<pad>", "<unk>", "<s>", "</s>"
 SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)
@@ -18,6 +20,44 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(len(SPECIAL_TOKENS))
 
 _WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]+|\s+")  # noqa: RUF001 (the typographic apostrophe is meant)
 """Words with their leading space and elision (" l'", "homme"), single digits, punctuation, white space."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The ids of pieces, where a model numbers them otherwise than its tokenizer does.
+
+    Args:
+        source: ids of the pieces of a source.
+        target: ids of the pieces of a target.
+        unk: of a piece that has none.
+    """
+
+    source: Mapping[str, int]
+    target: Mapping[str, int]
+    unk: int
+
+    @classmethod
+    def read(cls, path: Path, unk: int) -> "Vocabulary":
+        """Of a vocabulary.json: {"source": {piece: id}, "target": {piece: id}}; without target, both are one."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return cls(content["source"], content.get("target", content["source"]), unk)
+
+    def save(self, path: Path) -> None:
+        """Write a vocabulary.json."""
+        content = {"source": self.source}
+        if self.target != self.source:
+            content["target"] = self.target
+        path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def ids(self, encoding: Encoding) -> list[int]:
+        """Of the pieces of a source. What the tokenizer does not know is one piece, with its own text."""
+        return [self.source.get(piece, self.unk) for piece in encoding.tokens]
+
+
+def ids_of(encoding: Encoding, vocabulary: Vocabulary | None) -> list[int]:
+    """What a model reads of an encoded text."""
+    ids: list[int] = encoding.ids if vocabulary is None else vocabulary.ids(encoding)
+    return ids
 
 
 def train_tokenizer(
@@ -72,6 +112,20 @@ def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
     dropping = Tokenizer.from_str(tokenizer.to_str())
     dropping.model.dropout = probability
     return _as_plain_text(dropping)
+
+
+def special_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """The special tokens that a tokenizer puts before and after a text."""
+    alone, whole = (tokenizer.encode("a", add_special_tokens=with_them).ids for with_them in (False, True))
+    n_before = next(n for n in range(len(whole)) if whole[n : n + len(alone)] == alone)
+    return whole[:n_before], whole[n_before + len(alone) :]
+
+
+def windows_of(ids: list[int], limit: int, around: tuple[list[int], list[int]]) -> list[list[int]]:
+    """A text in windows of at most `limit` tokens that do not overlap, each with its own special tokens around."""
+    before, after = around
+    text, size = ids[len(before) : len(ids) - len(after)], limit - len(before) - len(after)
+    return [[*before, *text[start : start + size], *after] for start in range(0, len(text), size)]
 
 
 def byte_ids(tokenizer: Tokenizer) -> list[int]:

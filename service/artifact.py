@@ -14,21 +14,28 @@ from service.errors import ArtifactRefused
 
 logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 
 MAX_BEAM_SIZE = 8
 
 GRAPHS = {
     "translation": ("encoder.onnx", "decoder_step.onnx", "attention.onnx"),
     "classification": ("classifier.onnx", "attention.onnx"),
+    "embedding": ("encoder.onnx", "attention.onnx"),
 }
 """What a task needs for each provider, in a folder of the provider's name."""
 MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
+VOCABULARY = "vocabulary.json"
+"""Ids of pieces, where a model numbers them otherwise than its tokenizer does."""
 
 LOST_AND_FOUND = "lost+found"
 """Every volume of ext4 has one, which only root may read."""
 
 Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
+
+TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
+
+Task = Literal["translation", "classification", "embedding"]
 
 Count = Annotated[int, Field(ge=1)]
 TokenId = Annotated[int, Field(ge=0)]
@@ -46,6 +53,7 @@ class Dimensions(_Section):
     n_encoder_layers: Count
     n_decoder_layers: int = Field(ge=0)
     vocab_size: Count
+    target_vocab_size: Count
 
 
 class SpecialTokens(_Section):
@@ -55,9 +63,13 @@ class SpecialTokens(_Section):
     eos: TokenId
 
 
-class Direction(_Section):
-    source: str
-    target: str
+class Language(_Section):
+    code: str = Field(min_length=1)
+    """As the model has it."""
+    source_prefix: tuple[TokenId, ...]
+    """Tokens put in front of a source: in this language, or to be translated into it."""
+    target_prefix: tuple[TokenId, ...]
+    """Tokens with which a target in this language begins."""
 
 
 class Limits(_Section):
@@ -69,6 +81,18 @@ class Decoding(_Section):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float = Field(ge=0, allow_inf_nan=False)
     beam_threshold: float = Field(ge=0, allow_inf_nan=False)
+    stop: Literal["empty", "no_better"]
+
+
+class Embedding(_Section):
+    """How a text's embedding is made of the states of its tokens."""
+
+    dimensions: Count
+    pooling: tuple[TokenPooling, ...] = Field(min_length=1)
+    normalize: bool
+    prompts: dict[str, str]
+    default_prompt: str | None
+    pool_prompt: bool
 
 
 class AlignmentChoice(_Section):
@@ -88,17 +112,21 @@ class FileSum(_Section):
 class Manifest(_Section):
     """manifest.json."""
 
-    format_version: Literal[8]
+    format_version: Literal[9]
     name: str = Field(min_length=1)
-    task: Literal["translation", "classification"]
+    task: Task
     precision: Literal["fp32", "int8", "fp16"]
     opset: int
     dimensions: Dimensions
     special_tokens: SpecialTokens
-    directions: tuple[Direction, ...]
+    sources: tuple[Language, ...]
+    """Which a translator reads; each is translated into every other language of `targets`."""
+    targets: tuple[Language, ...]
     labels: tuple[str, ...]
+    label_activation: Literal["softmax", "sigmoid"] | None
     limits: Limits
-    pooling: Literal["mean", "max"] | None
+    pooling: Literal["mean", "max", "first"] | None
+    embedding: Embedding | None
     decoding: Decoding | None
     alignment: AlignmentChoice | None
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
@@ -119,18 +147,22 @@ class Manifest(_Section):
     def _fits_its_task(self) -> "Manifest":
         if self.task == "translation":
             wanted = {
-                "directions": bool(self.directions),
+                "sources": bool(self.sources),
+                "targets": bool(self.targets),
                 "decoding": self.decoding is not None,
                 "alignment": self._alignment_exists(),
                 "n_decoder_layers": self.dimensions.n_decoder_layers > 0,
                 "max_target_tokens": self.limits.max_target_tokens > 0,
             }
-        else:
+        elif self.task == "classification":
             wanted = {
-                "labels": len(self.labels) > 1,
+                "labels": bool(self.labels),
+                "label_activation": self.label_activation is not None,
                 "pooling": self.pooling is not None,
-                "bias": self.bias is not None and len(self.bias) == len(self.labels),
+                "bias": self.pooling == "first" or (self.bias is not None and len(self.bias) == len(self.labels)),
             }
+        else:
+            wanted = {"embedding": self.embedding is not None}
         missing = [name for name, given in wanted.items() if not given]
         providers = ("cpu", "cuda") if self.has_graphs_for("cuda") else ("cpu",)
         graphs = [f"{provider}/{graph}" for provider in providers for graph in GRAPHS[self.task]]
@@ -149,7 +181,7 @@ class Manifest(_Section):
 
     @model_validator(mode="after")
     def _has_its_special_tokens(self) -> "Manifest":
-        size = self.dimensions.vocab_size
+        size = max(self.dimensions.vocab_size, self.dimensions.target_vocab_size)
         for name, token_id in self.special_tokens.model_dump().items():
             if token_id >= size:
                 raise ValueError(f"special_tokens.{name} is {token_id}, the vocabulary has {size:,} tokens")

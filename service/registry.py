@@ -8,7 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from service.artifact import TOKENIZER, Artifact, Direction
+from service.artifact import TOKENIZER, VOCABULARY, Artifact
 from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.remote_loop import RemoteLoop
@@ -19,8 +19,9 @@ from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
+from service.text.languages import Direction
 from service.text.slots import slots_of
-from service.text.tokenization import Tokenizer
+from service.text.tokenization import Tokenizer, Vocabulary
 from service.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -114,7 +115,13 @@ class Models:
             NotAcceptable: none translates so, or several do; the message names them.
         """
         translators = _named(name, self.translators, "translate")
-        served = [(translator, direction) for translator in translators for direction in translator.manifest.directions]
+        served = [
+            (translator, Direction.of(one, other))
+            for translator in translators
+            for one in translator.manifest.sources
+            for other in translator.manifest.targets
+            if one.code != other.code
+        ]
         fitting = [
             (translator, direction)
             for translator, direction in served
@@ -240,7 +247,16 @@ def models_of(
 
 def _tokenizers(artifacts: Mapping[str, Artifact]) -> dict[str, Tokenizer]:
     """Raises ArtifactRefused: one cannot be read, or is not what the manifest says."""
-    return {name: Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER)) for name, artifact in artifacts.items()}
+    return {name: _tokenizer(artifact) for name, artifact in artifacts.items()}
+
+
+def _tokenizer(artifact: Artifact) -> Tokenizer:
+    manifest = artifact.manifest
+    vocabulary, special = None, set[int]()
+    if VOCABULARY in manifest.files:
+        vocabulary = Vocabulary.of(artifact.read(VOCABULARY), manifest.special_tokens.unk)
+        special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
+    return Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER), vocabulary, special)
 
 
 def _models(

@@ -4,6 +4,7 @@ Legend: B batch, S source, T target, V vocabulary.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,6 @@ from torch import Tensor
 
 from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
-from model.tokenizer import BOS_ID, EOS_ID
 
 
 @dataclass(frozen=True)
@@ -27,60 +27,78 @@ class Hypothesis:
 
 @torch.inference_mode()
 def greedy_search(
-    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+    model: TranslationModel,
+    source: Tensor,
+    source_lengths: Tensor,
+    max_target_tokens: int,
+    prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
-    """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B)."""
+    """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B).
+
+    Args:
+        prefix: tokens with which every target begins, whatever their probability, which is not counted.
+    """
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
     caches = model.init_caches(memory, max_target_tokens)
-    ids = torch.full_like(source_lengths, BOS_ID)
+    tokens = model.config.special_tokens
+    ids = torch.full_like(source_lengths, tokens.bos)
     running = torch.ones_like(source_lengths, dtype=torch.bool)
     steps: list[tuple[Tensor, Tensor]] = []
     for position in range(max_target_tokens):
         logits = model.decode_step(ids, torch.full_like(ids, position), caches, source_mask)
-        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
+        log_probs = _allowed(logits.log_softmax(dim=-1), position, tokens.eos, prefix)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
-        running &= ids != EOS_ID
+        running &= ids != tokens.eos
         if not running.any():
             break
-    return _collect(steps)
+    return _collect(steps, tokens.eos)
 
 
 @torch.inference_mode()
 def greedy_search_uncached(
-    model: TranslationModel, source: Tensor, source_lengths: Tensor, max_target_tokens: int
+    model: TranslationModel,
+    source: Tensor,
+    source_lengths: Tensor,
+    max_target_tokens: int,
+    prefix: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """The same by running the whole prefix through the decoder at every step: slow and obviously right."""
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
-    prefix = torch.full_like(source_lengths, BOS_ID).unsqueeze(1)  # (B, T)
+    tokens = model.config.special_tokens
+    target = torch.full_like(source_lengths, tokens.bos).unsqueeze(1)  # (B, T)
     steps: list[tuple[Tensor, Tensor]] = []
     for position in range(max_target_tokens):
-        logits = model.logits(model.decode(prefix, memory, source_mask)[:, -1])
-        log_probs = _never_empty(logits.log_softmax(dim=-1), position)
+        logits = model.logits(model.decode(target, memory, source_mask)[:, -1])
+        log_probs = _allowed(logits.log_softmax(dim=-1), position, tokens.eos, prefix)
         score, ids = log_probs.max(dim=-1)
         steps.append((ids, score))
-        prefix = torch.cat([prefix, ids.unsqueeze(1)], dim=1)
-        if (prefix == EOS_ID).any(dim=1).all():
+        target = torch.cat([target, ids.unsqueeze(1)], dim=1)
+        if (target[:, 1:] == tokens.eos).any(dim=1).all():
             break
-    return _collect(steps)
+    return _collect(steps, tokens.eos)
 
 
-def _never_empty(log_probs: Tensor, position: int) -> Tensor:
-    """Log-probabilities (..., V) with which a target, of so many tokens, goes on: its first one is no </s>."""
-    if position == 0:
-        log_probs[..., EOS_ID] = -math.inf
+def _allowed(log_probs: Tensor, position: int, eos: int, prefix: Sequence[int]) -> Tensor:
+    """Log-probabilities (..., V) with which a target, of so many tokens, goes on: as its prefix does, and then with
+    anything but </s>."""
+    if position < len(prefix):
+        log_probs = torch.full_like(log_probs, -math.inf)
+        log_probs[..., prefix[position]] = 0.0
+    elif position == len(prefix):
+        log_probs[..., eos] = -math.inf
     return log_probs
 
 
-def _collect(steps: list[tuple[Tensor, Tensor]]) -> list[Hypothesis]:
+def _collect(steps: list[tuple[Tensor, Tensor]], eos: int) -> list[Hypothesis]:
     all_ids = torch.stack([ids for ids, _ in steps], dim=1).tolist()
     all_scores = torch.stack([scores for _, scores in steps], dim=1)
     hypotheses = []
     for ids, scores in zip(all_ids, all_scores, strict=True):
-        finished = EOS_ID in ids
-        length = ids.index(EOS_ID) if finished else len(ids)
+        finished = eos in ids
+        length = ids.index(eos) if finished else len(ids)
         produced = length + 1 if finished else length
         hypotheses.append(Hypothesis(ids[:length], scores[:produced].mean().item(), finished))
     return hypotheses
@@ -110,14 +128,18 @@ def beam_search(
     length_penalty: float = 1.0,
     n_best: int = 1,
     beam_threshold: float = math.inf,
+    stop: Literal["empty", "no_better"] = "empty",
+    prefix: Sequence[int] = (),
 ) -> list[Candidate]:
     """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
 
     At each step every live candidate is continued by every token, and the most probable continuations live on. One
     that ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
-    beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty, or when
-    n_best candidates have ended and none that lives is better than the last of them, at its present length.
+    beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty; to stop
+    at `no_better`, also when n_best candidates have ended and none that lives is better than the last of them, at its
+    present length.
     """
+    tokens = model.config.special_tokens
     source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
     memory = model.encode(source.unsqueeze(0), source_mask)
     live = [Candidate([], 0.0)]
@@ -125,9 +147,9 @@ def beam_search(
     while live:
         continued: list[Candidate] = []
         for candidate in live:
-            prefix = torch.tensor([[BOS_ID, *candidate.ids]])
-            logits = model.logits(model.decode(prefix, memory, source_mask)[0, -1])
-            log_probs = _never_empty(logits.log_softmax(dim=-1), len(candidate.ids))
+            target = torch.tensor([[tokens.bos, *candidate.ids]])
+            logits = model.logits(model.decode(target, memory, source_mask)[0, -1])
+            log_probs = _allowed(logits.log_softmax(dim=-1), len(candidate.ids), tokens.eos, prefix)
             for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
                 if log_prob > -math.inf:
                     continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
@@ -138,10 +160,10 @@ def beam_search(
         for candidate in best:
             if candidate.log_prob < least:
                 break
-            reason = _finish_reason(candidate.ids, len(source), max_target_tokens)
+            reason = _finish_reason(candidate.ids, len(source), max_target_tokens, tokens.eos)
             (live if reason is None else finished).append(Candidate(candidate.ids, candidate.log_prob, reason))
         ended = sorted((c.rank(length_penalty) for c in finished if c.finish_reason == "eos"), reverse=True)
-        if len(ended) >= n_best and live:
+        if stop == "no_better" and len(ended) >= n_best and live:
             best_alive = max(candidate.log_prob for candidate in live) / len(live[0].ids) ** length_penalty
             if best_alive <= ended[n_best - 1][1]:
                 break
@@ -149,9 +171,9 @@ def beam_search(
 
 
 def _finish_reason(
-    ids: list[int], n_source: int, max_target_tokens: int
+    ids: list[int], n_source: int, max_target_tokens: int, eos: int
 ) -> Literal["eos", "length", "repetition"] | None:
-    if ids[-1] == EOS_ID:
+    if ids[-1] == eos:
         return "eos"
     if len(ids) == max_target_tokens:
         return "length"

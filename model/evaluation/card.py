@@ -7,7 +7,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from model.config import ClassifierConfig, Config, LanguageModelConfig, ModelConfig, RecurrentConfig
+from model.config import ClassifierConfig, Config, EmbedderConfig, LanguageModelConfig, ModelConfig, RecurrentConfig
 from model.evaluation.cases import CaseResult
 from model.recipe import Recipe
 
@@ -100,7 +100,7 @@ def model_card(
 
 def _metadata(config: Config, recipe: Recipe, tag: str, tests: Mapping[str, Mapping[str, float]]) -> ModelCardData:
     model = config.model
-    languages = [getattr(model, "source", "en")] + ([model.target] if hasattr(model, "target") else [])
+    languages = [str(getattr(model, side)) for side in ("source", "target") if hasattr(model, side)] or ["en"]
     hubs = {source.hub.path for source in (*recipe.data.train, *recipe.unlabelled()) if source.hub is not None}
     results = [
         EvalResult(tag, name, name, metric, score, metric_name=METRICS[metric])
@@ -141,6 +141,8 @@ def _layers(model: ModelConfig) -> str:
             layers += f", {model.n_grams.buckets:,} weights of runs of up to {model.n_grams.longest} tokens"
         if model.regions is not None:
             layers += f", {model.regions.detectors} detectors over regions of {2 * model.regions.radius + 1} tokens"
+    elif isinstance(model, EmbedderConfig):
+        layers = f"{model.n_encoder_layers} encoder layers, {' and '.join(model.pooling)} pooling"
     else:
         layers = f"{model.n_encoder_layers} encoder and {model.n_decoder_layers} decoder layers"
     return f"{layers}, d_model {model.d_model}, {model.n_heads} heads, feed-forward {model.d_ff}, {model.norm}-norm"

@@ -20,7 +20,7 @@ from model.networks.language_model import LanguageModel
 from model.networks.transformer import TransformerClassifier
 from model.networks.translator import TranslationModel
 from model.recipe import DataSource
-from model.tokenizer import cut_source
+from model.tokenizer import cut_source, special_around, windows_of
 
 BATCH_TOKENS = 4096
 UNSPACED = {"ja"}
@@ -46,7 +46,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
         rows = _sampled(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
-            results.append(_evaluate_translation(checkpoint, name, rows, checkpoint.model.config.target))
+            results.append(_evaluate_translation(checkpoint, name, rows, str(checkpoint.model.config.target)))
         elif isinstance(checkpoint.model, LanguageModel):
             texts, size = [row.right for row in rows], checkpoint.config.max_tokens
             scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
@@ -125,7 +125,7 @@ def translate(
         raise CheckpointError(
             f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
         )
-    sources = [cut_source(checkpoint.tokenizer.encode(text).ids, model.config.max_positions) for text in texts]
+    sources = [cut_source(ids, model.config.max_positions) for ids in checkpoint.encode(texts)]
     hypotheses: dict[int, Hypothesis] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
         source, lengths = pad([sources[i] for i in batch])
@@ -133,7 +133,7 @@ def translate(
         limit = min(max_target_tokens, 2 * source.shape[1] + 10)
         for i, hypothesis in zip(batch, greedy_search(model, source, lengths, limit), strict=True):
             hypotheses[int(i)] = hypothesis
-    return [(checkpoint.tokenizer.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
+    return [(checkpoint.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
 
 
 @torch.inference_mode()
@@ -149,14 +149,15 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
         raise CheckpointError(f"{checkpoint.config.name} does not classify: its task is {checkpoint.config.model.task}")
     size = checkpoint.config.max_tokens
     windows: list[tuple[int, list[int]]] = []
-    for i, text in enumerate(checkpoint.tokenizer.encode_batch_fast(list(texts))):
-        if not text.ids:
+    around = special_around(checkpoint.tokenizer)
+    for i, ids in enumerate(checkpoint.encode(texts)):
+        if not ids:
             raise DataError(f"text {i + 1} has nothing in it to be classified")
-        windows += [(i, text.ids[start : start + size]) for start in range(0, len(text.ids), size)]
+        windows += [(i, window) for window in windows_of(ids, size, around)]
     logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]
     for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
-        ids, lengths = pad([windows[w][1] for w in batch])
-        for w, window_logits in zip(batch, model(ids, lengths)[0], strict=True):
+        padded, lengths = pad([windows[w][1] for w in batch])
+        for w, window_logits in zip(batch, model(padded, lengths)[0], strict=True):
             text, window_ids = windows[w]
             logits[text].append((window_logits, len(window_ids)))
     return [_pool_windows(model.config, parts) for parts in logits]
@@ -169,4 +170,5 @@ def _pool_windows(config: ClassifierConfig, parts: list[tuple[torch.Tensor, int]
     else:
         lengths = torch.tensor([length for _, length in parts], dtype=stacked.dtype)
         pooled = (stacked * lengths.unsqueeze(1)).sum(dim=0) / lengths.sum()
-    return dict(zip(config.labels, pooled.softmax(dim=-1).tolist(), strict=True))
+    probabilities = pooled.softmax(dim=-1) if config.label_activation == "softmax" else pooled.sigmoid()
+    return dict(zip(config.labels, probabilities.tolist(), strict=True))

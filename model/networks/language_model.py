@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from model.config import LanguageModelConfig
 from model.networks.attention import Cache, Caches, cached, masked
+from model.networks.layers import token_embedding
 from model.networks.masks import causal_mask
-from model.networks.transformer import Encoder, token_embedding
+from model.networks.transformer import Encoder
 
 
 class LanguageModel(nn.Module):

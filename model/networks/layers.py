@@ -5,12 +5,13 @@ Legend: B batch, S source, T target, D head_dim, E d_model.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import Activation, LayerConfig, Norm, Positions
+from model.config import Activation, LayerConfig, Positions
 from model.networks.attention import Attend, MultiHeadAttention
 from model.networks.positions import Rotation, rows_of, sinusoidal_encoding
 
@@ -40,11 +41,11 @@ class AddNorm(nn.Module):
     without a long warm-up (Xiong et al. 2020).
     """
 
-    def __init__(self, d_model: int, dropout: float, norm: Norm) -> None:
+    def __init__(self, layer: LayerConfig) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(d_model)
-        self.dropout = SequenceDropout(dropout)
-        self.pre = norm == "pre"
+        self.norm = nn.LayerNorm(layer.d_model, layer.norm_eps)
+        self.dropout = SequenceDropout(layer.dropout)
+        self.pre = layer.norm == "pre"
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """x (B, T, E) through the sublayer, which keeps the shape."""
@@ -61,14 +62,20 @@ def swiglu(hidden: Tensor) -> Tensor:
     return F.silu(gate) * value
 
 
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swiglu": swiglu}
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "silu": F.silu,
+    "swiglu": swiglu,
+}
 
 
 class FeedForward(nn.Module):
     """Position-wise feed-forward network, the lecture's "1D-convolution" of width one: two dense layers.
 
-    Between them is a ReLU, as in the lecture, a GELU (Hendrycks and Gimpel 2016), or SwiGLU: silu(W x) * (V x), where W
-    and V are stacked in one product, each of d_ff rows (Shazeer 2020).
+    Between them is a ReLU, as in the lecture, a GELU or SiLU (Hendrycks and Gimpel 2016), or SwiGLU: silu(W x) * (V x),
+    where W and V are stacked in one product, each of d_ff rows (Shazeer 2020).
     """
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
@@ -84,17 +91,26 @@ class FeedForward(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """Token embeddings scaled by sqrt(d_model), plus an encoding of each token's position.
+    """Token embeddings times a factor, plus an encoding of each token's position.
 
     Args:
         positions: `sinusoidal` adds a fixed table, `learned` one that is trained; with `none` nothing is added, nor
             with `rotary`, which acts inside attention.
+        scale: the factor; None is sqrt(d_model).
+        norm_eps: of a layer normalization of the sum, if there is one.
     """
 
     encoding: Tensor | None
 
     def __init__(
-        self, vocab_size: int, d_model: int, max_positions: int, dropout: float, positions: Positions = "sinusoidal"
+        self,
+        vocab_size: int,
+        d_model: int,
+        max_positions: int,
+        dropout: float,
+        positions: Positions = "sinusoidal",
+        scale: float | None = None,
+        norm_eps: float | None = None,
     ) -> None:
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
@@ -106,7 +122,8 @@ class TokenEmbedding(nn.Module):
             table = sinusoidal_encoding(max_positions, d_model) if positions == "sinusoidal" else None
             # Derived from the shape alone, so it is kept out of checkpoints.
             self.register_buffer("encoding", table, persistent=False)
-        self.scale = math.sqrt(d_model)
+        self.scale = math.sqrt(d_model) if scale is None else scale
+        self.norm = nn.Identity() if norm_eps is None else nn.LayerNorm(d_model, norm_eps)
         self.dropout = SequenceDropout(dropout)
 
     def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
@@ -119,9 +136,22 @@ class TokenEmbedding(nn.Module):
         if positions is None and self.max_positions < T:
             raise ValueError(f"sequence is {T} tokens, the limit is {self.max_positions}")
         encoding = None if self.encoding is None else rows_of(self.encoding, T, positions)
-        tokens = self.tokens(ids) * self.scale
-        embedded: Tensor = self.dropout(tokens if encoding is None else tokens + encoding)
+        tokens = self.tokens(ids) * self.scale if self.scale != 1 else self.tokens(ids)
+        embedded: Tensor = self.dropout(self.norm(tokens if encoding is None else tokens + encoding))
         return embedded
+
+
+def token_embedding(layer: LayerConfig) -> TokenEmbedding:
+    """The embedding of tokens and positions before layers of a configuration."""
+    return TokenEmbedding(
+        layer.vocab_size,
+        layer.d_model,
+        layer.max_positions,
+        layer.dropout,
+        layer.positions,
+        layer.embedding_scale,
+        layer.norm_eps if layer.embedding_norm else None,
+    )
 
 
 def self_attention(layer: LayerConfig) -> MultiHeadAttention:
@@ -148,8 +178,8 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.self_attention = self_attention(layer)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
-        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
-        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_self = AddNorm(layer)
+        self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """x (B, S, E) attending to itself: (B, S, E)."""
@@ -166,9 +196,9 @@ class DecoderLayer(nn.Module):
         self.self_attention = self_attention(layer)
         self.cross_attention = cross_attention(layer, d_memory)
         self.feed_forward = FeedForward(layer.d_model, layer.d_ff, layer.activation)
-        self.add_norm_self = AddNorm(layer.d_model, layer.dropout, layer.norm)
-        self.add_norm_cross = AddNorm(layer.d_model, layer.dropout, layer.norm)
-        self.add_norm_feed_forward = AddNorm(layer.d_model, layer.dropout, layer.norm)
+        self.add_norm_self = AddNorm(layer)
+        self.add_norm_cross = AddNorm(layer)
+        self.add_norm_feed_forward = AddNorm(layer)
 
     def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
         """x (B, T, E) attending to itself and then to the source: (B, T, E)."""

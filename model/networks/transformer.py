@@ -3,36 +3,36 @@
 Legend: B batch, S source, T target, L cache length, E d_model, V vocabulary, C classes. Masks: True = may be attended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, LayerConfig, TransformerConfig
+from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
 from model.networks.attention import Attend, Cache, Caches, cached, cached_memory, masked
-from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding
+from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.ngrams import NGramLogits
 from model.networks.regions import RegionLogits
 
 
-def token_embedding(layer: LayerConfig) -> TokenEmbedding:
-    """The embedding of tokens and positions before layers of a configuration."""
-    return TokenEmbedding(layer.vocab_size, layer.d_model, layer.max_positions, layer.dropout, layer.positions)
+def final_norm(layer: LayerConfig) -> nn.Module:
+    """Pre-norm stacks leave their sum unnormalized, so they end with one more norm."""
+    return nn.LayerNorm(layer.d_model, layer.norm_eps) if layer.norm == "pre" else nn.Identity()
+
+
+POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers; under a causal mask, a decoder without an encoder.
-
-    Pre-norm stacks leave their sum unnormalized, so they end with one more norm.
-    """
+    """A stack of encoder layers; under a causal mask, a decoder without an encoder."""
 
     def __init__(self, n_layers: int, layer: LayerConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(layer) for _ in range(n_layers))
-        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
+        self.final_norm = final_norm(layer)
 
     def forward(self, x: Tensor, attend: Attend) -> Tensor:
         """x (B, S, E) attending to itself: the hidden representations (B, S, E)."""
@@ -52,7 +52,7 @@ class Decoder(nn.Module):
     def __init__(self, n_layers: int, layer: LayerConfig, d_memory: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(layer, d_memory) for _ in range(n_layers))
-        self.final_norm = nn.LayerNorm(layer.d_model) if layer.norm == "pre" else nn.Identity()
+        self.final_norm = final_norm(layer)
 
     def forward(self, x: Tensor, to_target: Attend, to_source: Attend) -> Tensor:
         """x (B, T, E) attending to itself and to the source: (B, T, E)."""
@@ -70,7 +70,8 @@ class Transformer(nn.Module):
     """The encoder-decoder Transformer (lecture, "The Transformer"; Vaswani et al. 2017).
 
     Source and target share one vocabulary, and one matrix serves as source embedding, target embedding and output
-    projection (Press and Wolf 2017). Only an encoder with a width of its own has an embedding of its own.
+    projection (Press and Wolf 2017). An encoder with a width or a vocabulary of its own has an embedding of its own,
+    and an output projection that is not tied is one more matrix.
 
     Attributes:
         is_target_token: (V), which tokens a translation may have: those of the target language, once that is known.
@@ -83,15 +84,22 @@ class Transformer(nn.Module):
         self.config = config
         encoder_layer = config.encoder_layer
         self.embedding = token_embedding(config)
-        self.encoder_embedding = token_embedding(encoder_layer) if config.d_encoder is not None else None
+        self.encoder_embedding = token_embedding(encoder_layer) if config.has_source_embedding else None
         self.encoder = Encoder(config.n_encoder_layers, encoder_layer)
         self.decoder = Decoder(config.n_decoder_layers, config, encoder_layer.d_model)
+        self.output = None if config.tied_output else nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.output_bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
         self.register_buffer("is_target_token", torch.ones(config.vocab_size, dtype=torch.bool))
 
     @property
     def source_embedding(self) -> TokenEmbedding:
         """The encoder's own embedding, or the one that both sides share."""
         return self.embedding if self.encoder_embedding is None else self.encoder_embedding
+
+    @property
+    def projection(self) -> nn.Embedding | nn.Linear:
+        """What projects to the vocabulary, its bias apart: the decoder's embedding, if it is tied."""
+        return self.embedding.tokens if self.output is None else self.output
 
     def forward(self, source: Tensor, source_lengths: Tensor, target: Tensor) -> Tensor:
         """Hidden states (B, T, E) for teacher-forced target (B, T), given source (B, S) of lengths (B)."""
@@ -112,7 +120,8 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """hidden (..., E) to vocabulary logits (..., V), -inf for tokens that no translation has."""
-        return F.linear(hidden, self.embedding.tokens.weight).masked_fill(~self.is_target_token, float("-inf"))
+        logits = F.linear(hidden, self.projection.weight, self.output_bias)
+        return logits.masked_fill(~self.is_target_token, float("-inf"))
 
     def init_caches(self, memory: Tensor, cache_length: int) -> Caches:
         """Empty self-attention caches of L = cache_length; each layer's keys and values of memory (B, S, d_encoder)."""
@@ -135,7 +144,8 @@ class Transformer(nn.Module):
 class TransformerClassifier(nn.Module):
     """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
 
-    Max pooling is the lecture's; mean pooling makes every token's logits its own additive contribution.
+    Max pooling is the lecture's; mean pooling makes every token's logits its own additive contribution. Or the first
+    token decides alone, often through one more dense layer (Devlin et al. 2019, "BERT", section 3).
     """
 
     def __init__(self, config: ClassifierConfig) -> None:
@@ -143,13 +153,17 @@ class TransformerClassifier(nn.Module):
         self.config = config
         self.embedding = token_embedding(config)
         self.encoder = Encoder(config.n_encoder_layers, config)
+        self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
         self.output = nn.Linear(config.d_model, len(config.labels))
         n_labels = len(config.labels)
         self.n_grams = NGramLogits(config.vocab_size, n_labels, config.n_grams) if config.n_grams else None
         self.regions = RegionLogits(config.vocab_size, n_labels, config.regions) if config.regions else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding."""
+        """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
+
+        Where the first token decides, those of other tokens mean nothing.
+        """
         return self.classify(self.encode(ids, lengths), ids, lengths)
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
@@ -160,6 +174,8 @@ class TransformerClassifier(nn.Module):
 
     def classify(self, hidden: Tensor, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """Encoder output (B, S, E) for ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
+        if self.config.pooling == "first":
+            return self.classify_first(hidden), self.output(hidden)
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
         token_logits = self.output(hidden)
         for part in (self.n_grams, self.regions):
@@ -171,6 +187,38 @@ class TransformerClassifier(nn.Module):
         else:
             pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1)
         return pooled, token_logits
+
+    def classify_first(self, hidden: Tensor) -> Tensor:
+        """Encoder output (B, S, E), logits (B, C) by its first token."""
+        # Of two tokens: ONNX Runtime multiplies a single row by another kernel, whose sums end in other bits.
+        first = hidden[:, :2]
+        if self.pooler is not None and self.config.pooler is not None:
+            first = POOLERS[self.config.pooler](self.pooler(first))
+        logits: Tensor = self.output(first)[:, 0]
+        return logits
+
+
+class TransformerEncoder(nn.Module):
+    """An encoder of texts; what pools its states is told by its configuration, but for the dense layers.
+
+    Source: Reimers and Gurevych 2019, "Sentence-BERT".
+    """
+
+    def __init__(self, config: EmbedderConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = token_embedding(config)
+        self.encoder = Encoder(config.n_encoder_layers, config)
+        widths = [config.d_model * len(config.pooling), *(dense.d_output for dense in config.dense)]
+        self.dense = nn.ModuleList(
+            nn.Linear(d_input, dense.d_output, dense.bias) for d_input, dense in zip(widths, config.dense, strict=False)
+        )
+
+    def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
+        mask = padding_mask(lengths, ids.shape[1])
+        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
+        return hidden
 
 
 class PartClassifier(nn.Module):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from operator import methodcaller
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from service.contract import DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
@@ -64,6 +64,9 @@ class Search:
     beam_threshold: float = math.inf
     """Nats by which a hypothesis may be less probable than the n_best-th one and live on (threshold pruning; Freitag
     and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
+    stop: Literal["empty", "no_better"] = "empty"
+    """When a beam search ends: once its beam is empty, which each hypothesis that ends makes narrower; or already once
+    no live hypothesis is better, at its present length, than the n_best that have ended."""
     prefix: tuple[int, ...] = ()
     """Tokens with which every hypothesis begins, whatever their probability, which is not counted."""
     once: tuple[int, ...] = ()
@@ -77,7 +80,9 @@ class Search:
 
     def bar(self) -> float:
         """The rank that a live hypothesis must exceed to be among the n_best; -inf while fewer have ended by
-        themselves."""
+        themselves, or where a search goes on until its beam is empty."""
+        if self.stop == "empty":
+            return -math.inf
         ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
         return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
 

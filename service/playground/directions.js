@@ -43,7 +43,11 @@ export function segments(text, language) {
  * @returns {Choice[]}
  */
 export function choices(models) {
-  const all = models.flatMap((model) => model.directions.map(({ source, target }) => ({ model, source, target })));
+  const all = models.flatMap((model) => 
+    model.sources.flatMap((source) =>
+      model.targets.filter((target) => target !== source).map((target) => ({ model, source, target })),
+    ),
+  );
   const named = all.map((choice) => {
     const alike = all.filter(({ source, target }) => source === choice.source && target === choice.target);
     const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;

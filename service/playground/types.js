@@ -30,7 +30,8 @@
  * @typedef {object} Model
  * @property {string} name
  * @property {"translation" | "classification"} task
- * @property {{source: string, target: string}[]} directions
+ * @property {string[]} sources
+ * @property {string[]} targets
  * @property {string[]} labels
  * @property {string} precision
  * @property {string} provider

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.artifact import Decoding, Direction, Limits, Manifest
+from service.artifact import Decoding, Limits, Manifest, Task
 from service.contract import AttentionKind, FinishReason
 from service.schemas.requests import Encoding
 
@@ -173,8 +173,9 @@ class ModelCard(BaseModel):
     """What a model's manifest says to its users, and where it runs."""
 
     name: str
-    task: Literal["translation", "classification"]
-    directions: list[Direction]
+    task: Task
+    sources: list[str] = Field(description="Languages that it reads; each is translated into every other of targets.")
+    targets: list[str]
     labels: list[str]
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Attention layers.")
     heads: int = Field(description="Attention heads of one layer.")
@@ -188,7 +189,13 @@ class ModelCard(BaseModel):
     def of(cls, manifest: Manifest, provider: Literal["cpu", "cuda"]) -> "ModelCard":
         dimensions = manifest.dimensions
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
-        own = {"provider": provider, "heads": dimensions.n_heads, "layers": {k: n for k, n in layers.items() if n}}
+        own = {
+            "provider": provider,
+            "heads": dimensions.n_heads,
+            "layers": {k: n for k, n in layers.items() if n},
+            "sources": [language.code for language in manifest.sources],
+            "targets": [language.code for language in manifest.targets],
+        }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 
 

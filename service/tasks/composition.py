@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from service.artifact import Direction
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
 from service.formats.document import Document
@@ -15,6 +14,7 @@ from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.alignment import AlignedSentence, View, aligned, split_words, word_weights, words_of
 from service.tasks.attention import Seen, Selection, prefix_of
 from service.text.aligned_words import AlignedWords
+from service.text.languages import Direction
 from service.text.placeholders import Protected
 from service.text.restoration import Restored, restore, untranslated
 from service.text.sentences import join, with_wide_marks
@@ -32,6 +32,8 @@ class Sentence:
     span: Span
     """In the protected text of its paragraph."""
     sequence: Sequence[Search]
+    prefix: tuple[int, ...] = ()
+    """Tokens of the source that stand before the sentence."""
     slots: list[tuple[int, Slot]] = field(default_factory=list)
     """What stands for placeholders of its paragraph, by their numbers."""
     rewound: Hypothesis | None = None
@@ -197,7 +199,7 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         if sentence.seen is None:
             continue
-        source = tokenizer.read(sentence.span.of(paragraph.protected.text))
+        source = tokenizer.read(sentence.span.of(paragraph.protected.text), sentence.prefix)
         target = tokenizer.written(sentence.hypothesis().token_ids)
         weights = sentence.seen.output.weights
         sentences.append(

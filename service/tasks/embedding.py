@@ -82,7 +82,7 @@ class Embedder:
     @property
     def languages(self) -> frozenset[str]:
         """Those that a translator reads; a classifier knows none by name."""
-        return frozenset(direction.source for direction in self.manifest.directions)
+        return frozenset(language.code for language in self.manifest.sources)
 
     async def embed(
         self, request: EmbedRequest, timeout_s: float, timing: Timing
@@ -115,7 +115,7 @@ class Embedder:
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
         if self.manifest.task == "translation":
-            spans = sentence_spans(text, request.source or self.manifest.directions[0].source)
+            spans = sentence_spans(text, request.source or self.manifest.sources[0].code)
             spans = spans or [Span(0, len(text))]  # of marks alone
             nothing = [self.manifest.special_tokens.eos]
             pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]

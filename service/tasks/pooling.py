@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from service.contract import Classify
 from service.engine.scheduler import Sequence
 
-Pooling = Literal["mean", "max"]
+Pooling = Literal["mean", "max", "first"]
 
 
 @dataclass

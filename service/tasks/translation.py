@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from service.artifact import Direction, Manifest
+from service.artifact import Manifest
 from service.engine.beam_search import Search
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
@@ -20,6 +20,7 @@ from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyon
 from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
 from service.tasks.rewinding import is_better, joined, rewound
 from service.text.kept_spans import apostrophes, kept_spans
+from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
 from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
@@ -61,7 +62,7 @@ class Translator:
                 holds, or the attention asked for does not exist or is too much.
             RequestError: what the engines raise.
         """
-        new_search = self._new_search(request)
+        new_search = self._new_search(request, direction)
         pool = self.greedy if new_search().beam_size == 1 else self.beam
         deadline = pool.clock() + timeout_s
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
@@ -100,7 +101,7 @@ class Translator:
         with timing.tokenizing():
             return await beside_each(manuscripts, compose, n_characters, deadline - pool.clock())
 
-    def _new_search(self, request: TranslateRequest) -> NewSearch:
+    def _new_search(self, request: TranslateRequest, direction: Direction) -> NewSearch:
         """How every sentence of a request is searched."""
         if request.format != "text" and (request.attention or request.alignment or request.alternatives):
             raise NotAcceptable(
@@ -119,7 +120,16 @@ class Translator:
             raise NotAcceptable(f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}")
         length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
         beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
-        return partial(Search, max_target_tokens, beam_size, length_penalty, 1 + request.alternatives, beam_threshold)
+        return partial(
+            Search,
+            max_target_tokens,
+            beam_size,
+            length_penalty,
+            1 + request.alternatives,
+            beam_threshold,
+            decoding.stop,
+            direction.target_prefix,
+        )
 
     def _manuscript(
         self, text: str, request: TranslateRequest, new_search: NewSearch, direction: Direction, terms: Terms
@@ -168,7 +178,8 @@ class Translator:
         for sentence, next_start in zip(paragraph.sentences, starts[1:], strict=True):
             inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
             source_ids = sentence.sequence.source_ids
-            tokens = self.tokenizer.read(sentence.span.of(paragraph.protected.text)) if inside else []
+            text = sentence.span.of(paragraph.protected.text)
+            tokens = self.tokenizer.read(text, sentence.prefix) if inside else []
             for number in inside[:MOST_SLOTS]:
                 slot = slots.of(number)
                 assert slot is not None, "it has a stand-in"
@@ -195,9 +206,10 @@ class Translator:
             spans = [piece for piece in pieces if piece is not None]
         spans = [span for span in spans if protected.has_words(span)]  # the rest is the same in every language
         sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(text, spans, limit):
+        prefix = direction.source_prefix
+        for span, source_ids in self.tokenizer.encode_spans(text, spans, limit, prefix):
             search = new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
+            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size), prefix))
         return Paragraph(protected, sentences)
 
     async def _rewind(self, manuscripts: list[Manuscript], pool: Pool[Search], deadline: float, timing: Timing) -> None:

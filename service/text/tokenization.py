@@ -1,21 +1,22 @@
 """Text to token ids and back."""
 
 import asyncio
+import json
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import tokenizers
 
 from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.text.sentences import halves
 from service.text.spans import Span
-from service.text.tokens import REPLACEMENT, Token, located, piece_of, placed
+from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -33,40 +34,91 @@ SHORT = 500
 """So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""
 
 
+class Vocabulary(NamedTuple):
+    """The ids of pieces, where a model numbers them otherwise than its tokenizer does.
+
+    Attributes:
+        source: ids of the pieces of a source.
+        target: ids of the pieces of a target.
+        unk: of a piece that has none.
+    """
+
+    source: dict[str, int]
+    target: dict[str, int]
+    unk: int
+
+    @classmethod
+    def of(cls, content: bytes, unk: int) -> "Vocabulary":
+        """Of a vocabulary.json; without a target of its own, both sides have one vocabulary."""
+        read = json.loads(content)
+        return cls(read["source"], read.get("target", read["source"]), unk)
+
+
 class Tokenizer:
     """One artifact's tokenizer; may be used from many threads at once.
 
     Args:
         content: of the file, if it has been read.
+        vocabulary: where the model has other ids than the tokenizer gives.
+        special: ids that are no part of a text, beside those that the tokenizer itself calls special.
+
+    Attributes:
+        around: the special tokens that it puts before and after a text.
 
     Raises:
-        ArtifactRefused: it is no tokenizer of the kind that is served here.
+        ArtifactRefused: it is no tokenizer of a kind that is served here.
     """
 
-    def __init__(self, path: Path, content: bytes | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        content: bytes | None = None,
+        vocabulary: Vocabulary | None = None,
+        special: Collection[int] = (),
+    ) -> None:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
         except Exception as error:  # the library raises bare Exception
             raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
         # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
         self._tokenizer.encode_special_tokens = True
-        added = self._tokenizer.get_added_tokens_decoder()
-        vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
+        self._vocabulary = vocabulary
+        decoder = self._tokenizer.decoder
         try:
-            self.pieces = {i: token if i in added else piece_of(token) for token, i in vocabulary.items()}
-        except ValueError as error:
+            self._piece_of = piece_reader(decoder.decode if decoder else " ".join)
+            self.pieces = self._pieces(special)
+        except (KeyError, ValueError) as error:
             raise ArtifactRefused(f"{path}: {error}") from None
-        """UTF-8 of each token, or the name of a special one."""
-        merged = (piece for piece in self.pieces.values() if isinstance(piece, bytes) and len(piece) > 1)
+        """UTF-8 of each token of a target, or the name of a special one."""
+        alone = len(self._tokenizer.encode("a", add_special_tokens=False))
+        of_whole = self._tokenizer.encode("a")
+        first = of_whole.special_tokens_mask.index(0)
+        self.around = (self._ids(of_whole)[:first], self._ids(of_whole)[first + alone :])
+        written = [piece for piece in self.pieces.values() if isinstance(piece, bytes)]
+        is_byte_level = self._piece_of("Ġ") == b" "
+        merged = (piece for piece in written if len(piece) > 1 or not is_byte_level)
         self._characters = frozenset("".join(piece.decode(errors="ignore") for piece in merged))
         """Those that the vocabulary has in more than single bytes."""
         self.writes = lru_cache(maxsize=10_000)(self._writes)
         """Whether a text can be written in more than bytes: what it is read as, or that in small letters."""
 
-    def encode(self, texts: list[str]) -> list[list[int]]:
-        """Token ids of each text, with the end of sequence where the model wants it."""
+    def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
+        """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
         texts = [OTHER_SPACE.sub(" ", text) for text in texts]
-        return [encoding.ids for encoding in self._tokenizer.encode_batch_fast(texts)]
+        return [[*prefix, *self._ids(encoding)] for encoding in self._tokenizer.encode_batch_fast(texts)]
+
+    def _ids(self, encoding: tokenizers.Encoding) -> list[int]:
+        """What the tokenizer does not know is one piece with its own text, which the vocabulary may have."""
+        if self._vocabulary is None:
+            ids: list[int] = encoding.ids
+            return ids
+        source, unk = self._vocabulary.source, self._vocabulary.unk
+        return [source.get(piece, unk) for piece in encoding.tokens]
+
+    def _pieces(self, special: Collection[int]) -> dict[int, bytes | str]:
+        added = self._tokenizer.get_added_tokens_decoder() if self._vocabulary is None else {}
+        own = self._vocabulary.target if self._vocabulary else self._tokenizer.get_vocab(with_added_tokens=True)
+        return {i: token if i in added or i in special else self._piece_of(token) for token, i in own.items()}
 
     def _writes(self, text: str) -> bool:
         normalizer = self._tokenizer.normalizer
@@ -77,39 +129,57 @@ class Tokenizer:
             for character in signs + read
         )
 
-    def encode_spans(self, text: str, spans: list[Span], limit: int) -> list[tuple[Span, list[int]]]:
+    def encode_spans(
+        self, text: str, spans: list[Span], limit: int, prefix: Sequence[int] = ()
+    ) -> list[tuple[Span, list[int]]]:
         """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
 
         Raises:
             NotAcceptable: a single character is more than that.
         """
         pieces = []
-        for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans]), strict=True):
+        for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans], prefix), strict=True):
             if len(token_ids) <= limit:
                 pieces.append((span, token_ids))
             elif (parts := halves(text, span)) is not None:
-                pieces += self.encode_spans(text, list(parts), limit)
+                pieces += self.encode_spans(text, list(parts), limit, prefix)
             else:
                 raise NotAcceptable(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
         return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         """Text of each sequence, without special tokens, and without bytes that are no UTF-8."""
-        texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+        if self._vocabulary is None:
+            texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
+        else:
+            texts = [located([self.pieces[i] for i in ids])[0] for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
-    def read(self, text: str) -> list[Token]:
-        """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as."""
+    def read(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
+        """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as.
+
+        Args:
+            prefix: tokens before it, which cover nothing.
+        """
         encoding = self._tokenizer.encode(OTHER_SPACE.sub(" ", text))
-        starts = [*(start for start, _ in encoding.offsets[1:]), len(text)]
-        tokens = []
-        for i, (start, end), following in zip(encoding.ids, encoding.offsets, starts, strict=True):
-            if isinstance(self.pieces[i], str):
-                start = end = len(text)
+        offsets, of_special = encoding.offsets, encoding.special_tokens_mask
+        starts = [*(start for start, _ in offsets[1:]), len(text)]
+        tokens = [Token(str(self._name(i)), 0, 0) for i in prefix]
+        n_before = len(self.around[0])
+        for n, (token, (start, end), following) in enumerate(zip(encoding.tokens, offsets, starts, strict=True)):
+            if of_special[n]:
+                place = 0 if n < n_before else len(text)
+                tokens.append(Token(token, place, place))
+                continue
             while end < following and unicodedata.combining(text[end]):  # an accent that is read with its letter
                 end += 1
-            tokens.append(placed(self.pieces[i], Span(start, end), text))
+            tokens.append(placed(self._piece_of(token), Span(start, end), text))
         return tokens
+
+    def _name(self, token_id: int) -> str:
+        if self._vocabulary is None:
+            return str(self._tokenizer.id_to_token(token_id))
+        return next(piece for piece, i in self._vocabulary.source.items() if i == token_id)
 
     def written(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it is decoded to."""

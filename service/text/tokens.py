@@ -1,10 +1,11 @@
 """Tokens as parts of a text: which characters each of them covers.
 
-A token of a byte-level tokenizer is a piece of UTF-8, and may end in the middle of a character. The pieces of a text,
+A token is a piece of UTF-8; of a byte-level tokenizer it may end in the middle of a character. The pieces of a text,
 one after the other, are a space and the text. Offsets count characters (Unicode code points).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -104,13 +105,33 @@ def _byte_of() -> dict[str, int]:
 BYTE_OF = _byte_of()
 
 
-def piece_of(token: str) -> bytes:
-    """UTF-8 of a token as the vocabulary writes it.
+def _of_bytes(token: str) -> bytes:
+    return bytes(BYTE_OF[character] for character in token)
+
+
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
+
+
+def _of_metaspace(token: str) -> bytes:
+    """SentencePiece's way (Kudo and Richardson 2018): a space is a visible character, and a byte has a name."""
+    byte = _BYTE.fullmatch(token)
+    return bytes([int(byte[1], 16)]) if byte else token.replace(SPACE, " ").encode()
+
+
+def _of_word_pieces(token: str) -> bytes:
+    return (token[2:] if token.startswith("##") else f" {token}").encode()
+
+
+def piece_reader(decode: Callable[[list[str]], str]) -> Callable[[str], bytes]:
+    """How to read UTF-8 of a token as the vocabulary writes it, told from how a tokenizer decodes tokens.
 
     Raises:
-        ValueError: it is none of a byte-level tokenizer.
+        ValueError: it writes tokens in none of the known ways.
     """
-    try:
-        return bytes(BYTE_OF[character] for character in token)
-    except KeyError:
-        raise ValueError(f"the token {token!r} is none of a byte-level tokenizer") from None
+    if decode(["a", "Ġa"]) == "a a":
+        return _of_bytes
+    if decode(["a", "▁a"]) == "a a":
+        return _of_metaspace
+    if decode(["a", "##a"]) == "aa":
+        return _of_word_pieces
+    raise ValueError("its tokens are neither byte-level, nor SentencePiece's, nor WordPiece's")

@@ -27,7 +27,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> httpx.Client:
 
 
 def test_every_answer_is_compared_with_the_reference_of_its_text(client: httpx.Client) -> None:
-    model = {"task": "translation", "name": "same", "directions": [{"source": "en", "target": "fr"}]}
+    model = {"task": "translation", "name": "same", "sources": ["en"], "targets": ["fr"]}
     texts = [f"This is sentence number {i} of them." for i in range(5)]
     assert scores(client, model, [Row(text, text) for text in texts]) == {"bleu": 100.0, "chrf": 100.0}
     turned = scores(client, model, [Row(*pair) for pair in zip(texts, texts[::-1], strict=True)])
@@ -47,7 +47,7 @@ def test_cases_are_asked_of_the_service(client: httpx.Client) -> None:
     )
     assert cases_passed(client, {"task": "classification", "name": "kind"}, suite) == (1, 2)
     copies = {"text": "A dog.", "right": "Un chien.", "must": ["chien"]}
-    model = {"task": "translation", "name": "same", "directions": [{"source": "en", "target": "fr"}]}
+    model = {"task": "translation", "name": "same", "sources": ["en"], "targets": ["fr"]}
     suite_of_translations = TranslationSuite.model_validate(
         {"source": "en", "target": "fr", "cases": {"plain": [copies]}}
     )

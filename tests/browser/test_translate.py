@@ -58,7 +58,7 @@ def test_words_of_other_wordings_stand_out(visit: Visit, target: str, best: str,
     def as_if_to_target(route: Route) -> None:
         models = route.fetch().json()
         [model] = [model for model in models["models"] if model["name"] == "translate-en-fr"]
-        model["directions"] = [{"source": "en", "target": target}]
+        model["sources"], model["targets"] = ["en"], [target]
         route.fulfill(json={"models": [model]})
 
     def answer(route: Route) -> None:
@@ -186,8 +186,8 @@ def test_what_is_written_before_the_models_are_known_stays(visit: Visit) -> None
 def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
     def both_ways(route: Route) -> None:
         answer = route.fetch()
-        there = next(m for m in answer.json()["models"] if m["directions"] == [{"source": "en", "target": "fr"}])
-        back = there | {"name": "back", "directions": [{"source": "fr", "target": "en"}]}
+        there = next(m for m in answer.json()["models"] if (m["sources"], m["targets"]) == (["en"], ["fr"]))
+        back = there | {"name": "back", "sources": ["fr"], "targets": ["en"]}
         route.fulfill(response=answer, json={"models": [there, back]})
 
     def prepared(page: Page) -> None:

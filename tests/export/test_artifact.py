@@ -35,7 +35,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
     manifest = json.loads((directory / "manifest.json").read_text())
     files, graphs = manifest.pop("files"), manifest.pop("graphs")
     assert manifest == {
-        "format_version": 8,
+        "format_version": 9,
         "name": "translation",
         "task": "translation",
         "precision": "int8",
@@ -48,13 +48,17 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
             "n_encoder_layers": 3,
             "n_decoder_layers": 2,
             "vocab_size": 300,
+            "target_vocab_size": 300,
         },
         "special_tokens": {"pad": 0, "unk": 1, "bos": 2, "eos": 3},
-        "directions": [{"source": "en", "target": "fr"}],
+        "sources": [{"code": "en", "source_prefix": [], "target_prefix": []}],
+        "targets": [{"code": "fr", "source_prefix": [], "target_prefix": []}],
         "labels": [],
+        "label_activation": None,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 70},
         "pooling": None,
-        "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 2.0},
+        "embedding": None,
+        "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 2.0, "stop": "empty"},
         "alignment": {"layer": 1, "heads": [0, 1, 2], "next_row": False},
         "slots": [],
         "bias": None,
@@ -75,7 +79,7 @@ def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCh
     assert manifest["dimensions"]["n_decoder_layers"] == 0
     assert manifest["labels"] == ["bad", "good", "odd", "dull", "long"]
     assert manifest["limits"] == {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": 0}
-    assert (manifest["pooling"], manifest["decoding"], manifest["directions"]) == ("max", None, [])
+    assert (manifest["pooling"], manifest["decoding"], manifest["sources"]) == ("max", None, [])
     model = load_checkpoint(checkpoint("max_classifier")).model
     assert isinstance(model, TransformerClassifier)
     assert (manifest["alignment"], manifest["bias"]) == (None, model.output.bias.tolist())

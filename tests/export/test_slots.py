@@ -9,6 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from export import slots
 from export.slots import LEAST_SURE, PROBES, TOGETHER, find_slots
+from model.config import Language
 from model.decoding.search import Hypothesis
 
 COPIED = ["Paris", "Boston", "Kyoto"]
@@ -30,6 +31,9 @@ def tokenizer() -> Tokenizer:
     return made
 
 
+TOKENIZER = tokenizer()
+
+
 class Copying:
     """Copies every token but those of some words, of which it makes one and the same."""
 
@@ -45,22 +49,29 @@ class Manifest:
     class limits:  # noqa: N801
         max_source_tokens = max_target_tokens = 60
 
-    class _Direction:
-        source, target = "en", "fr"
+    class dimensions:  # noqa: N801
+        vocab_size = tokenizer().get_vocab_size()
 
-    directions = (_Direction(),)
+    sources, targets = (Language(code="en"),), (Language(code="fr"),)
+
+
+class Checkpoint:
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in tokenizer().encode_batch(list(texts))]
+
+    def decode(self, ids: list[int], of: str = "target") -> str:
+        return str(TOKENIZER.decode(ids))
 
 
 @pytest.fixture(autouse=True)
 def artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    tokenizer().save(str(tmp_path / "tokenizer.json"))
     monkeypatch.setattr(slots, "Translator", Copying)
     return tmp_path
 
 
 def test_names_that_come_through_are_pairs_and_then_digits(artifact: Path) -> None:
     vocabulary = tokenizer().get_vocab()
-    pairs = find_slots(artifact, Manifest())  # type: ignore[arg-type]
+    pairs = find_slots(artifact, Manifest(), Checkpoint())  # type: ignore[arg-type]
     assert all(source == target for source, target in pairs)
     names = {word for word, i in vocabulary.items() if (i, i) in pairs}
     assert names >= {"▁7", *(f"▁{word}" for word in COPIED)}
@@ -71,8 +82,8 @@ def test_names_that_come_through_are_pairs_and_then_digits(artifact: Path) -> No
 
 def test_a_language_without_probes_has_no_pairs(artifact: Path) -> None:
     manifest = Manifest()
-    manifest.directions = (type("Direction", (), {"source": "xx", "target": "fr"})(),)  # type: ignore[assignment]
-    assert find_slots(artifact, manifest) == ()  # type: ignore[arg-type]
+    manifest.sources = (Language(code="xx"),)
+    assert find_slots(artifact, manifest, Checkpoint()) == ()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sentences", [PROBES, TOGETHER])

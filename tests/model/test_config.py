@@ -49,7 +49,7 @@ def test_the_translator_is_deep_in_the_encoder_and_shallow_in_the_decoder() -> N
     [
         ("d_model: 32", "d_modle: 32", r"d_modle: Extra inputs are not permitted"),
         ("d_model: 32", "d_model: -32", r"d_model: Input should be greater than 0"),
-        ("pooling: max", "pooling: sum", r"pooling: Input should be 'max' or 'mean'"),
+        ("pooling: max", "pooling: sum", r"pooling: Input should be 'max', 'mean' or 'first'"),
         ("max_steps: 3000", "max_steps: 3100", r"max_steps 3100 is not a multiple of checkpoint_every_steps 500"),
         ("max_tokens: 256", "max_tokens: 513", r"max_tokens 513 is more than model.max_positions 512 .* padded to 640"),
         ("licence: ", "merge_dropout: 0.1\n      licence: ", r"merge_dropout .* the model's task is classification"),

@@ -62,8 +62,8 @@ def test_a_long_text_is_read_in_windows_and_none_of_its_tokens_is_lost(labeller:
     model = labeller.model
     assert isinstance(model, TransformerClassifier)
     (found,) = encoder_states(labeller, [TEXTS[2]])
-    ids = labeller.tokenizer.encode(TEXTS[2]).ids
-    windows = [torch.tensor([ids[start : start + 7]]) for start in range(0, len(ids), 7)]
+    ids = labeller.tokenizer.encode(TEXTS[2], add_special_tokens=False).ids
+    windows = [torch.tensor([[*ids[start : start + 6], EOS_ID]]) for start in range(0, len(ids), 6)]
     assert len(windows) > 2
     expected = torch.cat([model.encode(window, torch.tensor([window.shape[1]]))[0] for window in windows])
     torch.testing.assert_close(found.vectors, expected, atol=1e-5, rtol=1e-4)

@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from model.config import RecurrentConfig
 from model.decoding.search import Candidate, beam_search, greedy_search_uncached, is_runaway
 from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
+from tests.model.tiny_configs import RECURRENT
 
 LIMIT = 12
 SOURCES = [torch.arange(4, 4 + length) for length in range(1, 11)]
@@ -75,6 +77,8 @@ def test_fewer_are_asked_for_fewer_come_and_they_are_the_best(transformer: Trans
 
 class Scripted:
     """Continues every target by the same script, whatever the source."""
+
+    config = RecurrentConfig.model_validate(RECURRENT)
 
     def __init__(self, script: list[int]) -> None:
         self._script = script

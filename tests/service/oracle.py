@@ -5,7 +5,7 @@ Nothing is shared with the code that it is held against: no rows, no caches, no 
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
@@ -26,6 +26,7 @@ def beam_search(
     length_penalty: float,
     n_best: int,
     beam_threshold: float = math.inf,
+    stop: Literal["empty", "no_better"] = "empty",
     prefix: tuple[int, ...] = (),
     once: tuple[int, ...] = (),
 ) -> list[Hypothesis]:
@@ -54,7 +55,7 @@ def beam_search(
             if reason
         ]
         ended = sorted((rank(hypothesis) for hypothesis in finished if hypothesis.finish_reason == "eos"), reverse=True)
-        if live and len(ended) >= n_best:
+        if stop == "no_better" and live and len(ended) >= n_best:
             best_alive = max(total / len(target) ** length_penalty for target, total in live)
             if best_alive <= ended[n_best - 1][1]:
                 break

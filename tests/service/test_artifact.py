@@ -33,7 +33,7 @@ def refusal(directory: Path) -> str:
 def test_a_good_artifact_is_read(artifact: Path) -> None:
     manifest = read_artifact(artifact).manifest
     assert manifest.name == "tiny-en-fr"
-    assert manifest.directions[0].target == "fr"
+    assert manifest.targets[0].code == "fr"
     assert read_artifact(artifact).path("cpu/encoder.onnx").is_file()
 
 
@@ -100,7 +100,7 @@ def test_graphs_for_another_provider_come_all_together_or_not_at_all(artifact: P
 
 def test_another_format_version_is_refused_before_anything_else(artifact: Path) -> None:
     edit(artifact, lambda manifest: (manifest.update(format_version=1, new_field=1), manifest.pop("labels")))
-    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 8"
+    assert refusal(artifact) == "manifest.json: format_version is 1, this service reads 9"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m.update(surprise=1), "surprise: Extra inputs are not permitted"),
         (lambda m: m.pop("limits"), "limits: Field required"),
         (lambda m: m["dimensions"].update(n_heads="3"), "dimensions.n_heads: Input should be a valid integer"),
-        (lambda m: m.update(task="speech"), "task: Input should be 'translation' or 'classification'"),
+        (lambda m: m.update(task="speech"), "task: Input should be 'translation', 'classification' or 'embedding'"),
         (lambda m: m["decoding"].update(beam_size=9), "decoding.beam_size: Input should be less than or equal to 8"),
         (
             lambda m: m["decoding"].update(length_penalty=float("nan")),
@@ -123,10 +123,10 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
             lambda m: m["special_tokens"].update(eos=m["dimensions"]["vocab_size"]),
             f"Value error, special_tokens.eos is {V}, the vocabulary has {V} tokens",
         ),
-        (lambda m: m.update(directions=[]), "Value error, translation needs directions"),
+        (lambda m: m.update(sources=[]), "Value error, translation needs sources"),
         (
             lambda m: m.update(task="classification"),
-            "Value error, classification needs labels, pooling, bias, "
+            "Value error, classification needs labels, label_activation, pooling, bias, "
             "graphs.cpu/classifier.onnx, files.cpu/classifier.onnx",
         ),
         (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs files.tokenizer.json"),

@@ -92,7 +92,7 @@ class Bench:
         manifest = artifact.manifest.model_copy(
             update={
                 "limits": artifact.manifest.limits.model_copy(update={"max_target_tokens": 10**9}),
-                "decoding": Decoding(beam_size=1, length_penalty=1.0, beam_threshold=1000.0),
+                "decoding": Decoding(beam_size=1, length_penalty=1.0, beam_threshold=1000.0, stop="empty"),
             }
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)

@@ -10,7 +10,7 @@ from service.loader import show_one_device
 from service.metrics import Metrics
 from service.registry import Models, load_models
 from service.settings import Settings
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def root(
 ) -> Path:
     """Two translators, of which one serves two directions, and two classifiers."""
     root = tmp_path_factory.mktemp("several")
-    both = [{"source": "en", "target": "de"}, {"source": "de", "target": "en"}]
-    tiny_translator.save(root / "a", name="en-de-en", directions=both)
+    both = [language("en"), language("de")]
+    tiny_translator.save(root / "a", name="en-de-en", sources=both, targets=both)
     tiny_translator.save(root / "b", name="en-fr")
     tiny_classifier.save(root / "c", name="reviews")
     tiny_classifier.save(root / "d", name="tweets")

@@ -39,6 +39,11 @@ MAX_SOURCE_TOKENS = 40
 MAX_TARGET_TOKENS = 70
 
 
+def language(code: str, source_prefix: tuple[int, ...] = (), target_prefix: tuple[int, ...] = ()) -> dict[str, Any]:
+    """As a manifest has it."""
+    return {"code": code, "source_prefix": [*source_prefix], "target_prefix": [*target_prefix]}
+
+
 class TinyTranslator:
     """One encoder layer and two decoder layers of attention without feed-forward."""
 
@@ -135,11 +140,14 @@ class TinyTranslator:
         parts = {
             "name": name,
             "task": "translation",
-            "directions": [{"source": "en", "target": "fr"}],
+            "sources": [language("en")],
+            "targets": [language("fr")],
             "labels": [],
+            "label_activation": None,
             "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
             "pooling": None,
-            "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0},
+            "embedding": None,
+            "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
             "alignment": {"layer": 1, "heads": [0, 2], "next_row": True},
             "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
@@ -259,10 +267,13 @@ class TinyClassifier:
         parts = {
             "name": name,
             "task": "classification",
-            "directions": [],
+            "sources": [],
+            "targets": [],
             "labels": LABELS,
+            "label_activation": "softmax",
             "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
             "pooling": self.pooling,
+            "embedding": None,
             "decoding": None,
             "alignment": None,
             "bias": [0.25, -0.5, 0.125],
@@ -377,7 +388,7 @@ def write_artifact(
         (directory / "cpu" / f"{name}.onnx").write_bytes(graph.SerializeToString())
         taken[f"cpu/{name}.onnx"] = {"float32": [tensor.name for tensor in named]}
     manifest = {
-        "format_version": 8,
+        "format_version": 9,
         "precision": "fp32",
         "opset": 24,
         "dimensions": {
@@ -388,6 +399,7 @@ def write_artifact(
             "n_encoder_layers": 1,
             "n_decoder_layers": N_LAYERS if parts["task"] == "translation" else 0,
             "vocab_size": V,
+            "target_vocab_size": V,
         },
         "special_tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
         "graphs": taken,

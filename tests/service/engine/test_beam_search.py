@@ -84,6 +84,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         length_penalty=float(rng.choice([0, 0.6, 1, 2])),
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
+        stop="no_better" if rng.integers(2) else "empty",
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
         once=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
     )
@@ -101,6 +102,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.length_penalty,
         search.n_best,
         search.beam_threshold,
+        search.stop,
         search.prefix,
         search.once,
     )

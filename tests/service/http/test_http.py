@@ -19,6 +19,7 @@ from tests.service.tiny_artifacts import (
     WORDS,
     TinyClassifier,
     TinyTranslator,
+    language,
 )
 
 pytestmark = pytest.mark.anyio
@@ -112,7 +113,7 @@ async def test_every_text_is_answered_in_order(serve: Serve, oracle: Oracle) -> 
 async def test_words_in_other_letters_come_back_as_they_are(
     serve: Serve, tiny_translator: TinyTranslator, tmp_path: Path, target: str, words: str
 ) -> None:
-    tiny_translator.save(tmp_path / "tiny", directions=[{"source": "en", "target": target}])
+    tiny_translator.save(tmp_path / "tiny", sources=[language("en")], targets=[language(target)])
     async with serve(artifacts=tmp_path) as client:
         alone, inside = (await client.post("/translate", json={"text": [words, f"The dog: {words}"]})).json()[
             "translations"
@@ -257,14 +258,15 @@ async def test_models_are_listed_with_what_their_users_need(serve: Serve) -> Non
     assert translator == {
         "name": "tiny-en-fr",
         "task": "translation",
-        "directions": [{"source": "en", "target": "fr"}],
+        "sources": ["en"],
+        "targets": ["fr"],
         "labels": [],
         "layers": {"encoder": 1, "decoder": 2},
         "heads": 3,
         "limits": {"max_source_tokens": MAX_SOURCE_TOKENS, "max_target_tokens": MAX_TARGET_TOKENS},
         "precision": "fp32",
         "provider": "cpu",
-        "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0},
+        "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
         "evaluation": {"tiny-test": {"bleu": 12.5}},
     }
     assert classifier["labels"] == LABELS

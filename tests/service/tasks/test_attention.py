@@ -112,7 +112,8 @@ async def test_marks_of_a_plain_text_change_no_place(serve: Serve) -> None:
             assert shown[side][slice(*word["span"])] == word["token"]
         for token in translation["attention"][side]:
             name = token["token"].removeprefix("▁")
-            assert shown[side][slice(*token["span"])] == ("" if name in ("<unk>", "</s>") else name)
+            covered = shown[side][slice(*token["span"])]
+                assert covered == ("" if name == "</s>" else name) or (name == "<unk>" and covered.isalpha())
     assert "▁dog" in [token["token"] for token in translation["attention"]["source"]]
 
 

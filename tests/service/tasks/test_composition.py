@@ -2,11 +2,11 @@
 
 import pytest
 
-from service.artifact import Direction
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
 from service.tasks import composition
 from service.tasks.composition import Manuscript, Paragraph, Sentence
+from service.text.languages import Direction
 from service.text.sentences import sentence_spans
 from service.text.slots import Slot
 from service.text.tokenization import Tokenizer

@@ -10,6 +10,7 @@ from service.engine.beam_search import Search
 from service.schemas.requests import TranslateRequest
 from service.tasks import translation
 from service.tasks.translation import Translator
+from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
 from service.text.slots import Slot
 from service.text.terms import Terms
@@ -34,6 +35,6 @@ def test_a_line_of_thousands_is_read_a_few_times(
     monkeypatch.setattr(translation, "protect", counted)
     text = "a cat " + "{a} " * 2000
     translator._manuscript(
-        text, TranslateRequest(text=[text]), partial(Search, 9), translator.manifest.directions[0], Terms([], [], {})
+        text, TranslateRequest(text=[text]), partial(Search, 9), Direction("en", "fr"), Terms([], [], {})
     )
     assert len(protected) < 8

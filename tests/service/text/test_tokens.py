@@ -1,12 +1,13 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.text.tokens import Token, located, piece_of
+from service.text.tokens import Token, located, piece_reader
 from tests.service.text.byte_level import byte_level_bpe
 
 SAMPLE = ["A dog runs in the snow.", "Un chien court dans la neige, l'été.", "日本語 👩‍👩‍👧 ½ cafe\u0301"] * 3
 TOKENIZER = byte_level_bpe(SAMPLE)
-PIECES = [piece_of(TOKENIZER.id_to_token(i)) for i in range(TOKENIZER.get_vocab_size())]
+PIECE_OF = piece_reader(TOKENIZER.decoder.decode)
+PIECES = [PIECE_OF(TOKENIZER.id_to_token(i)) for i in range(TOKENIZER.get_vocab_size())]
 
 
 @given(st.text(min_size=1))
