@@ -113,7 +113,7 @@ async def test_marks_of_a_plain_text_change_no_place(serve: Serve) -> None:
         for token in translation["attention"][side]:
             name = token["token"].removeprefix("▁")
             covered = shown[side][slice(*token["span"])]
-                assert covered == ("" if name == "</s>" else name) or (name == "<unk>" and covered.isalpha())
+            assert covered == ("" if name == "</s>" else name) or (name == "<unk>" and covered.isalpha())
     assert "▁dog" in [token["token"] for token in translation["attention"]["source"]]
 
 
