@@ -11,7 +11,7 @@ from model.config import Config
 from model.tokenizer import Vocabulary
 
 
-class ImportRefused(ValueError):
+class ModelImportError(ValueError):
     """A source is incomplete, damaged, or holds a model that is not read here; the message says which and why."""
 
 

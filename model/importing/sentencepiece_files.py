@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from model.importing.imported import ImportRefused
+from model.importing.imported import ModelImportError
 
 SPACE = "▁"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -25,17 +25,17 @@ def read_model(path: Path) -> Any:
     """A SentencePiece model, as its protocol buffer.
 
     Raises:
-        ImportRefused: the file is none, or of a type that is not read here.
+        ModelImportError: the file is none, or of a type that is not read here.
     """
-    model = sentencepiece_model_pb2.ModelProto()
+    model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
     try:
         model.ParseFromString(path.read_bytes())
     except DecodeError as error:
-        raise ImportRefused(f"{path.name} is no SentencePiece model: {error}") from error
+        raise ModelImportError(f"{path.name} is no SentencePiece model: {error}") from error
     if not model.pieces:
-        raise ImportRefused(f"{path.name} is no SentencePiece model: it has no pieces")
+        raise ModelImportError(f"{path.name} is no SentencePiece model: it has no pieces")
     if model.trainer_spec.model_type not in (UNIGRAM, BPE):
-        raise ImportRefused(f"{path.name} is a SentencePiece model of words or characters; unigram and BPE are read")
+        raise ModelImportError(f"{path.name} is a SentencePiece model of words or characters; unigram and BPE are read")
     return model
 
 
