@@ -1,0 +1,83 @@
+"""Weights are read from every layout that Hugging Face's directories have, and from nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.importing.imported import ModelImportError
+from model.importing.weights_files import read_tensors
+
+TENSORS = {
+    "a": torch.arange(6.0).view(2, 3).half(),
+    "b": torch.arange(4.0).bfloat16() / 3,
+    "n": torch.arange(3),
+}
+
+
+def expect_tensors(found: dict[str, Tensor]) -> None:
+    assert found.keys() == TENSORS.keys()
+    for name, tensor in TENSORS.items():
+        assert found[name].dtype == (torch.float32 if name == "b" else tensor.dtype)
+        assert torch.equal(found[name], tensor.to(found[name].dtype))
+
+
+def test_one_file_is_read_in_the_types_that_it_has(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "model.safetensors")
+    expect_tensors(read_tensors(tmp_path))
+
+
+def test_a_bin_file_is_read(tmp_path: Path) -> None:
+    torch.save(TENSORS, tmp_path / "pytorch_model.bin")
+    expect_tensors(read_tensors(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+def test_several_files_are_read_by_their_index(tmp_path: Path, name: str) -> None:
+    where = {key: f"part-{i}{Path(name).suffix}" for i, key in enumerate(TENSORS)}
+    for key, part in where.items():
+        save = save_file if name.endswith("safetensors") else torch.save
+        save({key: TENSORS[key]}, tmp_path / part)
+    (tmp_path / f"{name}.index.json").write_text(json.dumps({"weight_map": where}))
+    expect_tensors(read_tensors(tmp_path))
+    (tmp_path / where["b"]).unlink()
+    with pytest.raises(ModelImportError, match=f"{where['b']} is missing, which {name}.index.json names"):
+        read_tensors(tmp_path)
+
+
+def test_an_index_reads_nothing_outside_its_directory(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "part.safetensors")
+    (tmp_path / "model").mkdir()
+    index = tmp_path / "model" / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(TENSORS, "../part.safetensors")}))
+    with pytest.raises(ModelImportError, match="is missing"):
+        read_tensors(index.parent)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
+@pytest.mark.parametrize(
+    "content", [b"", b"nothing of the kind", b"PK\x03\x04 half a file", b"version https://git-lfs"]
+)
+def test_a_damaged_file_is_told(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelImportError, match=name) as told:
+        read_tensors(tmp_path)
+    assert "\n" not in str(told.value)
+
+
+class Foreign:
+    pass
+
+
+def test_a_bin_file_runs_nothing(tmp_path: Path) -> None:
+    torch.save({"a": Foreign()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(ModelImportError, match=r"pytorch_model\.bin is damaged, or holds no weights"):
+        read_tensors(tmp_path)
+
+
+def test_a_directory_without_weights_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ModelImportError, match=r"neither model\.safetensors nor pytorch_model\.bin"):
+        read_tensors(tmp_path)
