@@ -1,4 +1,4 @@
-"""`python -m model train | evaluate | card | cases | align | translate | classify | generate | embed`."""
+"""`python -m model import | train | evaluate | card | cases | align | translate | classify | generate | embed`."""
 
 import json
 import sys
@@ -41,6 +41,8 @@ from model.evaluation.cases import (
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
 from model.evaluation.scoring import translate as translate_texts
+from model.importing.families import import_model
+from model.importing.imported import ModelImportError, Options
 from model.recipe import Part, Recipe, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -81,6 +83,28 @@ def train(
     experiment = load_experiment(model)
     run = run or Path("runs") / experiment.name
     train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, only)
+
+
+@app.command("import")
+def import_(
+    source: Annotated[str, typer.Argument(help="Directory, archive, or id of Hugging Face's hub: owner/name.")],
+    checkpoint: Annotated[Path, typer.Argument(help="Directory to make, for `python -m export`.")],
+    name: Annotated[str | None, typer.Option(help="Of the model; by default what the source is called.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Of a hub's repository: branch, tag or commit.")] = None,
+    language: Annotated[list[str] | None, typer.Option("--source", help="Language that it reads.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Language that it writes.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT put in front of texts to embed.")] = None,
+) -> None:
+    """Make a checkpoint of a model that was trained elsewhere (docs/bring-your-model.md)."""
+    prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
+    options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
+    try:
+        imported = import_model(source, checkpoint, options, revision)
+    except ModelImportError as error:
+        raise ModelImportError(f"{source} is not imported: {error}") from error
+    for note in imported.notes:
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{checkpoint}: {imported.config.description}", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -219,11 +243,22 @@ def _lines() -> Iterable[str]:
     return (line.rstrip("\n") for line in sys.stdin)
 
 
+USERS_ERRORS = (
+    AlignmentError,
+    CheckpointError,
+    ConfigError,
+    DataError,
+    GenerationError,
+    ModelImportError,
+    SuiteError,
+)
+
+
 def main() -> None:
     """Run a command; an unusable configuration, corpus or checkpoint ends it with one sentence."""
     try:
         app()
-    except (AlignmentError, CheckpointError, ConfigError, DataError, GenerationError, SuiteError) as error:
+    except USERS_ERRORS as error:
         console.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)
 

@@ -54,7 +54,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in header:
-            file.write(tensors[name].detach().contiguous().numpy().tobytes())
+            file.write(memoryview(tensors[name].detach().contiguous().flatten().numpy()))  # type: ignore[arg-type]
     part.replace(path)
 
 

@@ -1,0 +1,106 @@
+"""The encoder-decoders of transformers whose layers are named as BART's: MarianMT, M2M100, NLLB-200.
+
+Legend: E d_model, V vocabulary.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.config import Activation, Norm
+from model.importing.hugging_face import required
+from model.importing.imported import ModelImportError
+
+ACTIVATIONS: Mapping[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "swish": "silu",
+    "silu": "silu",
+}
+"""By the names of transformers."""
+
+MULTIPLE = 64
+"""Vocabularies are filled up to a multiple of it, so that candidates are selected among groups of equal size."""
+
+_PARTS = {
+    "self_attn.out_proj": "self_attention.output",
+    "self_attn_layer_norm": "add_norm_self.norm",
+    "encoder_attn.out_proj": "cross_attention.output",
+    "encoder_attn_layer_norm": "add_norm_cross.norm",
+    "fc1": "feed_forward.hidden",
+    "fc2": "feed_forward.output",
+    "final_layer_norm": "add_norm_feed_forward.norm",
+}
+
+
+def dimensions(config: Mapping[str, Any], norm: Norm) -> dict[str, Any]:
+    """Fields of a TransformerConfig that a config.json tells.
+
+    Raises:
+        ModelImportError: it does not tell them, or has what is not read here.
+    """
+    sizes = {}
+    for name, keys in {
+        "n_heads": ("encoder_attention_heads", "decoder_attention_heads"),
+        "d_ff": ("encoder_ffn_dim", "decoder_ffn_dim"),
+    }.items():
+        encoder, decoder = (int(required(config, key)) for key in keys)
+        if encoder != decoder:
+            raise ModelImportError(f"{keys[0]} is {encoder} and {keys[1]} {decoder}: only equal ones are read here")
+        sizes[name] = encoder
+    activation = config.get("activation_function", "relu")
+    if activation not in ACTIVATIONS:
+        raise ModelImportError(f"activation_function {activation} is not read here; {', '.join(ACTIVATIONS)} are")
+    return {
+        **sizes,
+        "d_model": int(required(config, "d_model")),
+        "n_encoder_layers": int(required(config, "encoder_layers")),
+        "n_decoder_layers": int(required(config, "decoder_layers")),
+        "activation": ACTIVATIONS[activation],
+        "norm": norm,
+        "embedding_scale": None if config.get("scale_embedding") else 1.0,
+        "positions": "learned",
+        "dropout": float(config.get("dropout") or 0.0),
+    }
+
+
+def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool) -> Iterator[tuple[str, Tensor]]:
+    """Encoder's or decoder's layers by our names.
+
+    Raises:
+        ModelImportError: a tensor is missing.
+    """
+    attentions = {"self_attn": "self_attention"} | ({"encoder_attn": "cross_attention"} if side == "decoder" else {})
+    for i in range(n_layers):
+        theirs, ours = f"model.{side}.layers.{i}", f"{side}.layers.{i}"
+        for end in ("weight", "bias"):
+            for their_name, our_name in attentions.items():
+                parts = [tensor_of(tensors, f"{theirs}.{their_name}.{part}_proj.{end}") for part in "qkv"]
+                yield f"{ours}.{our_name}.input.{end}", torch.cat(parts)
+            for their_name, our_name in _PARTS.items():
+                if side == "decoder" or not their_name.startswith("encoder_attn"):
+                    yield f"{ours}.{our_name}.{end}", tensor_of(tensors, f"{theirs}.{their_name}.{end}")
+    for end in ("weight", "bias") if final_norm else ():
+        yield f"{side}.final_norm.{end}", tensor_of(tensors, f"model.{side}.layer_norm.{end}")
+
+
+def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    """Raises ModelImportError: it is missing."""
+    if name not in tensors:
+        raise ModelImportError(f"the weights have no {name}")
+    return tensors[name]
+
+
+def filled_up(rows: Tensor, n_rows: int) -> Tensor:
+    """rows (V, ...) with rows of zeros up to n_rows."""
+    missing = n_rows - len(rows)
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+
+
+def rounded_up(size: int) -> int:
+    """To a multiple of `MULTIPLE`."""
+    return -(-size // MULTIPLE) * MULTIPLE

@@ -1,0 +1,93 @@
+"""Which models are read, by whom, and why others are not."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from model.checkpoint import ALIGNMENT, save_checkpoint
+from model.importing import marian
+from model.importing.hugging_face import CONFIG, read_json_if_there
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.sources import opened
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models that are alike.
+
+    Attributes:
+        name: as users know them.
+        recognizes: whether a directory has one.
+        read: the model of a directory; raises ModelImportError.
+    """
+
+    name: str
+    recognizes: Callable[[Path], bool]
+    read: Callable[[Path, Options], Imported]
+
+
+FAMILIES = (Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),)
+
+NOT_READ: Mapping[str, str] = {
+    "bart": "its embeddings are normalized before the layers of encoder and decoder",
+    "mbart": "its embeddings are normalized before the layers of encoder and decoder",
+    "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
+    "mpnet": "its attention has a bias by distance",
+    "mt5": "its attention has a bias by distance, and its norms have no mean",
+    "t5": "its attention has a bias by distance, and its norms have no mean",
+    "umt5": "its attention has a bias by distance, and its norms have no mean",
+}
+"""Why, by model_type."""
+
+
+def import_model(source: str, checkpoint: Path, options: Options, revision: str | None = None) -> Imported:
+    """Make a checkpoint of a model that was trained elsewhere. `checkpoint` appears only when all went well.
+
+    Args:
+        source: a directory, an archive, or an id of Hugging Face's hub.
+        revision: of a hub's repository; None is its newest.
+
+    Raises:
+        ModelImportError: the source is not there, damaged or incomplete, its model is not read here, or something is
+            where the checkpoint should be.
+    """
+    if checkpoint.exists():
+        raise ModelImportError(f"{checkpoint} is in the way")
+    with opened(source, revision) as found:
+        imported = read(found.directory, replace(options, name=options.name or found.name))
+        provenance = imported.config.provenance
+        assert provenance is not None, "every family says where a model is from"
+        provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
+        imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
+            new = Path(workplace) / "new"
+            save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
+            if imported.alignment is not None:
+                choice = imported.alignment.model_dump_json()
+                (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
+            new.rename(checkpoint)
+    return imported
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The model of a directory, by the family that knows it.
+
+    Raises:
+        ModelImportError: none does, or the model is incomplete or damaged.
+    """
+    for family in FAMILIES:
+        if family.recognizes(directory):
+            return family.read(directory, options)
+    raise ModelImportError(f"{_what_it_is(directory)}; read are {', '.join(family.name for family in FAMILIES)}")
+
+
+def _what_it_is(directory: Path) -> str:
+    config = read_json_if_there(directory, CONFIG)
+    kind = config.get("model_type")
+    if not kind:
+        return f"no model is recognized in it ({CONFIG} is missing or has no model_type)"
+    named = "/".join(config.get("architectures") or []) or "a model"
+    reason = f": {NOT_READ[kind]}" if kind in NOT_READ else ""
+    return f"{named} (model_type {kind}) is not read here{reason}"

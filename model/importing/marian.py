@@ -1,0 +1,177 @@
+"""MarianMT, the OPUS-MT models of Hugging Face's hub (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
+
+Their pieces have ids of their own: source.spm cuts a text, vocab.json numbers the pieces.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, processors
+from torch import Tensor
+
+from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
+from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
+from model.importing.hugging_face import (
+    CONFIG,
+    TOKENIZER_CONFIG,
+    licence_of,
+    read_generation,
+    read_json,
+    read_json_if_there,
+    required,
+)
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.positions import sines_then_cosines
+from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.weights_files import read_tensors
+from model.tokenizer import EOS, Vocabulary
+
+FAMILY = "MarianMT"
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has a MarianMT model of transformers."""
+    return read_json_if_there(directory, CONFIG).get("model_type") == "marian"
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The model of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+    """
+    config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
+    _refuse_variants(config)
+    generation = read_generation(directory, config)
+    vocabulary = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
+    source, target = _languages(vocabulary.source, tokenizer_config, options)
+    shared = config.get("share_encoder_decoder_embeddings", True)
+    tensors = read_tensors(directory)
+    weights, extra = _embeddings(tensors, config, shared)
+    n_source = len(weights["encoder_embedding.tokens.weight"]) if not shared else None
+    n_tokens, d_model = weights["embedding.tokens.weight"].shape
+    n_positions = int(required(config, "max_position_embeddings"))
+    pad = int(required(config, "pad_token_id"))
+    transformer = TransformerConfig(
+        vocab_size=n_tokens,
+        source_vocab_size=n_source,
+        max_positions=n_positions,
+        special_tokens=SpecialTokens(
+            pad=pad, unk=vocabulary.unk, bos=generation.start, eos=int(required(config, "eos_token_id"))
+        ),
+        output_bias=True,
+        source=source,
+        target=target,
+        **extra,
+        **dimensions(config, norm="post"),
+    )
+    encoding = sines_then_cosines(n_positions, d_model, d_model / 2)
+    weights["embedding.encoding"] = encoding
+    if not shared:
+        weights["encoder_embedding.encoding"] = encoding.clone()
+    for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
+        weights.update(layers(tensors, n_layers, side, final_norm=False))
+    written = torch.arange(n_tokens) < int(config.get("decoder_vocab_size") or required(config, "vocab_size"))
+    written[[*generation.banned]] = False
+    return Imported(
+        Config(
+            name=options.name or directory.name,
+            description=f"{FAMILY}, {_named(source)} to {_named(target)}.",
+            max_tokens=n_positions,
+            model=transformer,
+            decoding=generation.decoding,
+            provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
+        ),
+        {**weights, "is_target_token": written},
+        _tokenizer(directory),
+        vocabulary,
+        notes=generation.notes,
+    )
+
+
+def _refuse_variants(config: Mapping[str, Any]) -> None:
+    for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
+        if config.get(key):
+            raise ModelImportError(f"{CONFIG} has {key}, which no published MarianMT model has and is not read here")
+    if config.get("static_position_embeddings") is False:
+        raise ModelImportError(f"{CONFIG} has positions that are learned, which MarianMT models do not have")
+
+
+def _embeddings(
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any], shared: bool
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Embeddings and output projection, and what a TransformerConfig says of them.
+
+    Of one matrix for both sides a second copy in the file, which some conversions got wrong, is not looked at.
+    """
+    weights, extra = {}, dict[str, Any]()
+    if shared:
+        table = tensors.get("model.shared.weight", tensors.get("model.decoder.embed_tokens.weight"))
+        table = tensor_of(tensors, "model.shared.weight") if table is None else table
+    else:
+        source = tensor_of(tensors, "model.encoder.embed_tokens.weight")
+        weights["encoder_embedding.tokens.weight"] = filled_up(source, rounded_up(len(source)))
+        table = tensor_of(tensors, "model.decoder.embed_tokens.weight")
+    n_tokens = rounded_up(len(table))
+    weights["embedding.tokens.weight"] = filled_up(table, n_tokens)
+    weights["output_bias"] = filled_up(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
+    if not config.get("tie_word_embeddings", True):
+        weights["output.weight"] = filled_up(tensor_of(tensors, "lm_head.weight"), n_tokens)
+        extra["tied_output"] = False
+    return weights, extra
+
+
+def _vocabulary(directory: Path, separate: bool) -> Vocabulary:
+    source: dict[str, int] = read_json(directory, "vocab.json")
+    target: dict[str, int] = read_json(directory, "target_vocab.json") if separate else source
+    if "<unk>" not in source:
+        raise ModelImportError("vocab.json has no <unk>")
+    return Vocabulary(source, target, source["<unk>"])
+
+
+def _languages(
+    vocabulary: Mapping[str, int], tokenizer_config: Mapping[str, Any], options: Options
+) -> tuple[str | tuple[Language, ...], str | tuple[Language, ...]]:
+    """The languages of a model; of one with several targets a token of the source says which is wanted."""
+    tokens = {piece[2:-2]: i for piece, i in vocabulary.items() if piece.startswith(">>") and piece.endswith("<<")}
+    sources = options.sources or _said(tokenizer_config, "source_lang")
+    if not sources:
+        raise ModelImportError(f"{TOKENIZER_CONFIG} has no source_lang: name the language with --source")
+    source: str | tuple[Language, ...] = sources[0] if len(sources) == 1 else _plain(sources)
+    if tokens:
+        for code in options.targets:
+            if code not in tokens:
+                raise ModelImportError(f"vocab.json has no token >>{code}<<; there are {', '.join(sorted(tokens))}")
+        return source, tuple(Language(code=c, source_prefix=(tokens[c],)) for c in options.targets or tokens)
+    targets = options.targets or _said(tokenizer_config, "target_lang")
+    if not targets:
+        raise ModelImportError(f"{TOKENIZER_CONFIG} has no target_lang: name the language with --target")
+    if len(targets) > 1:
+        raise ModelImportError(f"the model writes one language, and these are named: {', '.join(targets)}")
+    return source, targets[0]
+
+
+def _plain(codes: tuple[str, ...]) -> tuple[Language, ...]:
+    return tuple(Language(code=code) for code in codes)
+
+
+def _said(tokenizer_config: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    said = tokenizer_config.get(key)
+    return (str(said),) if said else ()
+
+
+def _named(languages: str | tuple[Language, ...]) -> str:
+    if isinstance(languages, str):
+        return languages
+    return ", ".join(one.code for one in languages) if len(languages) < 6 else f"{len(languages)} languages"
+
+
+def _tokenizer(directory: Path) -> Tokenizer:
+    path = directory / "source.spm"
+    if not path.is_file():
+        raise ModelImportError("source.spm is missing")
+    tokenizer = tokenizer_of(read_model(path))
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, 0)])
+    return tokenizer

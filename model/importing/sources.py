@@ -1,0 +1,106 @@
+"""Where a model is brought from: a directory, an archive, or a hub."""
+
+import re
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from model.importing.imported import ModelImportError
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "README.md")
+"""Of a hub's repository."""
+FALLBACK = ("*.bin",)
+"""Fetched too where there are no weights as safetensors."""
+OTHER_FORMATS = ("onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model's files.
+
+    Attributes:
+        name: of the model, as its source suggests it.
+        said: how the user named it.
+        revision: of a hub's repository, a commit.
+    """
+
+    directory: Path
+    name: str
+    said: str
+    revision: str | None = None
+
+
+@contextmanager
+def opened(source: str, revision: str | None = None) -> Iterator[Source]:
+    """The files of a directory, of an archive (.zip, .argosmodel, .tar and compressed ones), or of a repository of
+    Hugging Face's hub. What was unpacked is gone afterwards.
+
+    Raises:
+        ModelImportError: there is no such source, or an archive is damaged or leads out of itself.
+    """
+    path = Path(source)
+    if path.is_dir():
+        yield Source(path, path.resolve().name, str(path.resolve().name))
+    elif path.is_file():
+        with tempfile.TemporaryDirectory(prefix="attend-import-") as workplace:
+            _unpack(path, Path(workplace))
+            name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
+            yield Source(_inmost(Path(workplace)), name, path.name)
+    elif HUB_ID.fullmatch(source):
+        directory, commit = _fetch(source, revision)
+        yield Source(directory, source.split("/")[1], source, commit)
+    else:
+        raise ModelImportError("it is no directory, no file, and no id of a hub (owner/name)")
+
+
+def _unpack(path: Path, directory: Path) -> None:
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    _refuse_leading_out(name)
+                archive.extractall(directory)  # noqa: S202  names were looked at
+        elif tarfile.is_tarfile(path):
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    _refuse_leading_out(member.name)
+                archive.extractall(directory, filter="data")
+        else:
+            raise ModelImportError("it is neither a zip nor a tar archive")
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        raise ModelImportError(f"the archive is damaged or cannot be unpacked: {error}") from error
+
+
+def _refuse_leading_out(name: str) -> None:
+    for path in (PurePosixPath(name), PureWindowsPath(name)):
+        if path.anchor or ".." in path.parts:
+            raise ModelImportError(f"the archive has a path that leads out of it: {name}")
+
+
+def _inmost(directory: Path) -> Path:
+    """Archives often hold one directory with everything in it."""
+    found = list(directory.iterdir())
+    return _inmost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
+
+
+def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
+    """The files of a repository that are read here, and its commit."""
+    from huggingface_hub import HfApi, snapshot_download  # takes a while to import
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        info = HfApi().model_info(repository, revision=revision)
+        names = [file.rfilename for file in info.siblings or []]
+        wanted = WANTED if any(name.endswith(".safetensors") for name in names) else WANTED + FALLBACK
+        directory = snapshot_download(
+            repository, revision=info.sha, allow_patterns=list(wanted), ignore_patterns=list(OTHER_FORMATS)
+        )
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        raise ModelImportError(f"the hub does not give it: {str(error).splitlines()[0]}") from error
+    assert info.sha is not None
+    return Path(directory), info.sha
