@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from itertools import islice, product
 from typing import Any, TypeVar
 
 from service.artifact import TOKENIZER, VOCABULARY, Artifact
@@ -19,7 +20,7 @@ from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import Direction
+from service.text.languages import ANY, Direction, Wanted
 from service.text.slots import slots_of
 from service.text.tokenization import Tokenizer, Vocabulary
 from service.watch import Watch
@@ -37,7 +38,8 @@ class Models:
         loops: that run them.
         loader: of these loops, where they are processes; it ends when the models stop.
         watch: over the files that they were loaded from.
-        ordered: whether the first model answers where several could.
+        ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
+            before one of more.
     """
 
     def __init__(
@@ -60,6 +62,8 @@ class Models:
         self._watch = watch
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
+        by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
+        self._preferred = translators if ordered else by_languages
 
     def __iter__(self) -> Iterator[Translator | Classifier]:
         yield from self.translators
@@ -108,31 +112,27 @@ class Models:
         self._changed = changed
 
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
-        """The one model and direction that fit.
+        """The direction that fits, and of the models that have it the first.
 
         Raises:
             UnknownModel: no translation model has this name.
-            NotAcceptable: none translates so, or several do; the message names them.
+            NotAcceptable: no direction fits, or several do; the message names them.
         """
-        translators = _named(name, self.translators, "translate")
-        served = [
-            (translator, Direction.of(one, other))
-            for translator in translators
-            for one in translator.manifest.sources
-            for other in translator.manifest.targets
-            if one.code != other.code
-        ]
-        fitting = [
-            (translator, direction)
-            for translator, direction in served
-            if source in (None, direction.source) and target in (None, direction.target)
-        ]
-        if not fitting:
-            wanted = f"from {source or 'any language'} to {target or 'any language'}"
+        translators = _named(name, self._preferred, "translate")
+        for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
+            fitting = [(one, direction) for one in translators for direction in _first(2, one, *wanted)]
+            if fitting:
+                break
+        else:
+            asked = f"from {source or 'any language'} to {target or 'any language'}"
             nobody = "no model translates" if name is None else f"{name} does not translate"
-            raise NotAcceptable(f"{nobody} {wanted}; there are {_directions(served)}")
-        if len(fitting) > 1 and not self._ordered:
-            raise NotAcceptable(f"several could serve, name model, source and target: {_directions(fitting)}")
+            raise NotAcceptable(f"{nobody} {asked}; there are {_directions(translators)}")
+        if self._ordered:
+            fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
+        if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
+            raise NotAcceptable(
+                f"several could serve, name model, source and target: {_directions(translators, *wanted)}"
+            )
         return fitting[0]
 
     def classifier(self, name: str | None) -> Classifier:
@@ -149,14 +149,19 @@ class Models:
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
-        """The one model that fits; a language chooses among translators.
+        """The one model that fits; a language chooses among translators. Without one, models that were made for
+        embeddings come before the encoders of others.
 
         Raises:
             UnknownModel: no model has this name.
             NotAcceptable: none reads the language, or several models could serve; the message names them.
         """
         embedders = _named(name, self.embedders, "embed")
-        fitting = [embedder for embedder in embedders if source is None or source in embedder.languages]
+        if source is None:
+            fitting = [one for one in embedders if one.manifest.task == "embedding"] or embedders
+        else:
+            readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
+            fitting = next(filter(None, readers), [])
         if not fitting:
             raise NotAcceptable(f"no translator here reads {source}; there are {_languages(embedders)}")
         if len(fitting) > 1 and not self._ordered:
@@ -303,10 +308,32 @@ def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:
     return named
 
 
-def _directions(served: list[tuple[Translator, Direction]]) -> str:
-    return ", ".join(f"{direction.source}-{direction.target} ({t.manifest.name})" for t, direction in served)
+FEW = 10
+"""Most directions of one translator, or languages, that a message lists."""
+
+
+def _directions(translators: list[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
+    """Which directions there are, from and to what is wanted."""
+    found = []
+    for translator in translators:
+        name, listed = translator.manifest.name, _first(FEW + 1, translator, source, target)
+        if len(listed) <= FEW:
+            found += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
+        else:
+            sides = translator.languages.sources.named(source), translator.languages.targets.named(target)
+            read, written = (side[0] if len(side) == 1 else f"{len(side)} languages" for side in sides)
+            found.append(f"{read} to {written} ({name}, see /models)")
+    return ", ".join(found)
+
+
+def _first(most: int, translator: Translator, source: Wanted, target: Wanted) -> list[Direction]:
+    return [*islice(translator.languages.directions(source, target), most)]
 
 
 def _languages(embedders: list[Embedder]) -> str:
-    named = [(", ".join(sorted(embedder.languages)), embedder.manifest.name) for embedder in embedders]
-    return ", ".join(f"{languages} ({name})" if languages else name for languages, name in named)
+    found = []
+    for embedder in embedders:
+        names = sorted(embedder.languages.by_name)
+        listed = ", ".join(names) if len(names) <= FEW else f"{len(names)} languages"
+        found.append(f"{listed} ({embedder.manifest.name})" if names else embedder.manifest.name)
+    return ", ".join(found)

@@ -37,7 +37,8 @@ class Settings(BaseSettings):
     models: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names of the models to serve, comma-separated; by default every artifact. Where several could "
-        "answer a request, the first one named does; by default the request is refused.",
+        "answer a request, the first one named does; by default that of the fewest languages translates, and other "
+        "requests are refused.",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",

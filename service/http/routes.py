@@ -26,6 +26,9 @@ from service.schemas.answers import (
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.serving import Serving
 from service.settings import Settings
+from service.tasks.classification import Classifier
+from service.tasks.translation import Translator
+from service.text.languages import Languages
 
 Reload = Callable[[], Awaitable[None]]
 """Loads the models anew, and replaces those that serve. Raises ReloadRefused."""
@@ -88,7 +91,7 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
     async def list_models() -> ModelsResponse:
         """What serves here."""
         with serving.use() as models:
-            return ModelsResponse(models=[ModelCard.of(model.manifest, model.provider) for model in models])
+            return ModelsResponse(models=[_card(model) for model in models])
 
     @router.post("/models/reload", responses=documented(*guards.statuses, 409, 503), response_model_exclude_none=True)
     async def reload_models() -> ModelsResponse:
@@ -123,6 +126,11 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
         return await compression.answer(metrics.render(), request, metrics.MEDIA_TYPE)
 
     return router
+
+
+def _card(model: Translator | Classifier) -> ModelCard:
+    languages = Languages(model.manifest.sources, model.manifest.targets)
+    return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
 
 
 def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:

@@ -1,6 +1,7 @@
 """What clients get."""
 
 import base64
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -186,15 +187,17 @@ class ModelCard(BaseModel):
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
 
     @classmethod
-    def of(cls, manifest: Manifest, provider: Literal["cpu", "cuda"]) -> "ModelCard":
+    def of(
+        cls, manifest: Manifest, provider: Literal["cpu", "cuda"], sources: Iterable[str], targets: Iterable[str]
+    ) -> "ModelCard":
         dimensions = manifest.dimensions
         layers = {"encoder": dimensions.n_encoder_layers, "decoder": dimensions.n_decoder_layers}
         own = {
             "provider": provider,
             "heads": dimensions.n_heads,
             "layers": {k: n for k, n in layers.items() if n},
-            "sources": [language.code for language in manifest.sources],
-            "targets": [language.code for language in manifest.targets],
+            "sources": [*sources],
+            "targets": [*targets],
         }
         return cls(**own, **manifest.model_dump(include=cls.model_fields.keys() - own.keys()))
 

@@ -45,6 +45,17 @@ def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
     return np.concatenate([weights[1:], weights[-1:]]) if choice.next_row else weights
 
 
+def after_prefix(weights: Weights, n_prefix: int) -> Weights:
+    """(T, S): without attention to the first tokens of the source, which name a language and are translated to nothing.
+    Each row still sums to 1."""
+    if not n_prefix:
+        return weights
+    rest = weights.copy()
+    rest[:, :n_prefix] = 0
+    total: Weights = rest.sum(axis=1, keepdims=True)
+    return np.divide(rest, total, out=rest, where=total > 0)
+
+
 def split_words(text: str) -> list[Token]:
     """Words, numbers and runs of punctuation of a text, without what is between them."""
     pieces = _WORDS.pre_tokenize_str(text)

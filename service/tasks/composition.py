@@ -11,7 +11,7 @@ from service.engine.scheduler import Sequence
 from service.formats.document import Document
 from service.formats.plain import Marked
 from service.schemas.answers import Alternative, Attention, Segment, Translation
-from service.tasks.alignment import AlignedSentence, View, aligned, split_words, word_weights, words_of
+from service.tasks.alignment import AlignedSentence, View, after_prefix, aligned, split_words, word_weights, words_of
 from service.tasks.attention import Seen, Selection, prefix_of
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
@@ -151,10 +151,10 @@ def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Di
     text, spans = paragraph.protected.text, [sentence.span for sentence in paragraph.sentences]
     decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in paragraph.sentences])
     targets = [
-        with_wide_marks(target, sentence.span.of(text), direction.target)
+        with_wide_marks(target, sentence.span.of(text), direction.target_subtag)
         for sentence, target in zip(paragraph.sentences, decoded, strict=True)
     ]
-    return join(text, spans, targets, direction.source, direction.target)
+    return join(text, spans, targets, direction.source_subtag, direction.target_subtag)
 
 
 def _with_marks(manuscript: Manuscript, restored: Restored) -> tuple[str, Edits]:
@@ -206,7 +206,7 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
             AlignedSentence(
                 [token.moved(sentence.span.start) for token in source],
                 [token.moved(target_span.start) for token in target],
-                weights if weights is not None else NO_WEIGHTS,
+                after_prefix(weights, len(sentence.prefix)) if weights is not None else NO_WEIGHTS,
             )
         )
     return sentences

@@ -8,6 +8,7 @@ Legend: S tokens of a window, E width of the encoder.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, 
 from service.schemas.requests import EmbedRequest
 from service.schemas.timing import Timing
 from service.tasks.pooling import refuse_not_finite, windows
+from service.text.languages import Side, Wanted, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
@@ -53,6 +55,8 @@ class _Stretch:
     start: int
     """Where it begins in the text."""
     text: str
+    prefix: tuple[int, ...]
+    """Tokens that stand before it."""
     windows: list[Sequence[Embedded]]
 
     @property
@@ -79,10 +83,10 @@ class Embedder:
         """E."""
         return self.manifest.dimensions.d_model
 
-    @property
-    def languages(self) -> frozenset[str]:
+    @cached_property
+    def languages(self) -> Side:
         """Those that a translator reads; a classifier knows none by name."""
-        return frozenset(language.code for language in self.manifest.sources)
+        return Side(self.manifest.sources)
 
     async def embed(
         self, request: EmbedRequest, timeout_s: float, timing: Timing
@@ -114,11 +118,13 @@ class Embedder:
 
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
+        prefix: tuple[int, ...] = ()
         if self.manifest.task == "translation":
-            spans = sentence_spans(text, request.source or self.manifest.sources[0].code)
+            language, prefix = self._source(request.source)
+            spans = sentence_spans(text, language)
             spans = spans or [Span(0, len(text))]  # of marks alone
-            nothing = [self.manifest.special_tokens.eos]
-            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit) if piece[1] != nothing]
+            nothing = [*prefix, self.manifest.special_tokens.eos]
+            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit, prefix) if piece[1] != nothing]
         else:
             pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if ids]
         if not pieces:
@@ -126,8 +132,20 @@ class Embedder:
         stretches = []
         for span, token_ids in pieces:
             read = [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)]
-            stretches.append(_Stretch(span.start, span.of(text), read))
+            stretches.append(_Stretch(span.start, span.of(text), prefix, read))
         return stretches
+
+    def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
+        """The language in which a translator reads texts, and the tokens that tell it so.
+
+        Raises:
+            NotAcceptable: it must be told which of its languages it is.
+        """
+        names = next(filter(None, map(self.languages.named, Wanted.of_sources(code))))
+        prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
+        if others:
+            raise NotAcceptable(f"{self.manifest.name} reads {len(names)} languages, name source")
+        return subtag(code or names[0]), prefix
 
     def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
         numbers = n_vectors * self.width
@@ -144,7 +162,7 @@ class Embedder:
                 tokens=[
                     ShownToken.of(token.moved(stretch.start))
                     for stretch in text
-                    for token in self.tokenizer.read(stretch.text)
+                    for token in self.tokenizer.read(stretch.text, stretch.prefix)
                 ],
                 embeddings=_numbers(np.concatenate(found), request),
             )

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 from service.artifact import Manifest
@@ -20,7 +20,7 @@ from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyon
 from service.tasks.composition import Manuscript, Paragraph, Sentence, composed
 from service.tasks.rewinding import is_better, joined, rewound
 from service.text.kept_spans import apostrophes, kept_spans
-from service.text.languages import Direction
+from service.text.languages import Direction, Languages
 from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
 from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
@@ -51,6 +51,10 @@ class Translator:
     max_attention_weights: int
     max_shown_tokens: int
     slots: tuple[Slot, ...] = ()
+
+    @cached_property
+    def languages(self) -> Languages:
+        return Languages(self.manifest.sources, self.manifest.targets)
 
     async def translate(
         self, request: TranslateRequest, direction: Direction, timeout_s: float, timing: Timing
@@ -160,7 +164,7 @@ class Translator:
         terms: Terms,
     ) -> Paragraph:
         """With other slots as often as the model would read some otherwise than as their tokens."""
-        kept = kept_spans(text, keep, direction.source, self.tokenizer.writes, terms.found(text))
+        kept = kept_spans(text, keep, direction.source_subtag, self.tokenizer.writes, terms.found(text))
         slots = SlotsOfText(self.slots, text)
         while True:
             protected = protect(text, kept, apostrophes(text), slots.word)
@@ -200,7 +204,7 @@ class Translator:
     ) -> Paragraph:
         text, limit = protected.text, self.manifest.limits.max_source_tokens
         if request.split_sentences:
-            spans = sentence_spans(text, direction.source)
+            spans = sentence_spans(text, direction.source_subtag)
         else:
             pieces = (stripped(text, piece) for piece in protected.between_breaks())
             spans = [piece for piece in pieces if piece is not None]

@@ -1,13 +1,135 @@
-"""Languages, and the directions in which a translator goes."""
+"""Languages by one canonical form, and the directions in which a translator goes.
 
+Models name languages in ways of their own: fr, fra, fra_Latn, fr_XX, pb. Requests may name them so, and as people do:
+FR, fr-FR, zh_CN. Answers have the canonical form, the shortest tag of BCP 47 (RFC 5646) that tells a language, its
+script and its region from others: fr, pt-BR, zh-Hant.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from service.artifact import Language
+
+_TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
+_REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")
+_OWN = {
+    "cn": "zh-Hans",
+    "zhs": "zh-Hans",
+    "zht": "zh-Hant",
+    "zt": "zh-Hant",
+    "ns": "nso",
+    "pb": "pt-BR",
+}
+"""Codes of models that are no language subtags, or those of other languages."""
+_NO_REGIONS = {"ar-AR", "bn-IN", "sw-KE"}
+"""Of mBART, which has a region in every code; its other ones are each language's likely region."""
+_SIBLINGS = {"nb": "no", "no": "nb"}
+"""Norwegian is Bokmål for most who name it, and for those who name models."""
+_SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab"}
+"""Likely scripts that the library does not know."""
+_MANY = "mul"
+"""The source of models that read many languages and are not told which."""
+
+
+def canonical(code: str) -> str | None:
+    """The form that all names of a language have in common; None where a code is no language's: ROMANCE."""
+    found = _TAG.fullmatch(code.strip("<>_").replace("_", "-"))
+    return _canonical(*(part or "" for part in found.groups())) if found else None
+
+
+@lru_cache(maxsize=10_000)
+def _canonical(language: str, script: str, region: str) -> str | None:
+    """The library keeps what it has parsed for ever: it is given no more than clients can make few of."""
+    from langcodes import Language as Tag  # its tables take 50 ms: while models are loaded, not before that
+
+    known = Tag.get(_OWN.get(language.lower(), language))
+    if not known.is_valid():
+        return None
+    if known.language != "tw":  # Twi, which models have beside Akan
+        known = known.prefer_macrolanguage()
+    likely = Tag.get(known.language or "und").maximize()
+    script, region = script.title() or known.script or "", region.upper() or known.territory or ""
+    if known.language == "zh" and region:
+        script, region = script or Tag.get(f"zh-{region}").maximize().script or "", ""
+    if script in (_SCRIPTS.get(known.language or "", likely.script), "Hang"):  # Hang is part of Kore, the likely one
+        script = ""
+    tag = "-".join(filter(None, (known.language, script, region)))
+    is_implied = region in ("XX", likely.territory) and tag != "pt-BR"
+    return tag.removesuffix(f"-{region}") if is_implied or tag in _NO_REGIONS else tag or None
+
+
+def subtag(code: str) -> str:
+    """The language itself, without script and region; a code that has no canonical form stays as it is."""
+    return (canonical(code) or code).split("-")[0]
+
+
+class Wanted(NamedTuple):
+    """A language that a request names.
+
+    Attributes:
+        code: as the request has it; None where it names none.
+        form: a canonical form that this may mean.
+    """
+
+    code: str | None
+    form: str | None
+
+    @classmethod
+    def closest_first(cls, code: str | None) -> "list[Wanted]":
+        """What a code may mean: the language in its region, the language. Never another script."""
+        tag = canonical(code) if code else None
+        if tag is None:
+            return [cls(code, None)]
+        language = _REGION.sub("", tag)
+        return [cls(code, form) for form in dict.fromkeys((tag, language, _SIBLINGS.get(language, language)))]
+
+    @classmethod
+    def of_sources(cls, code: str | None) -> "list[Wanted]":
+        """The same, and at last a model that reads any language."""
+        wanted = cls.closest_first(code)
+        return [*wanted, cls(code, _MANY)] if wanted[0].form else wanted
+
+
+ANY = Wanted(None, None)
+
+
+class Side:
+    """The languages that a translator reads, or those that it writes.
+
+    Attributes:
+        by_name: their names are their canonical forms. A model's own code is the name where it has no such form, or
+            where another language of the model has the same one.
+    """
+
+    def __init__(self, languages: Sequence[Language]) -> None:
+        own = {language.code: language for language in languages}
+        by_form: dict[str, Language] = {}
+        for language in languages:
+            form = canonical(language.code) or language.code
+            by_form.setdefault(form, own.get(form, language))
+        self.by_name: dict[str, Language] = {}
+        self._names: dict[str, str] = {}
+        for language in languages:
+            form = canonical(language.code) or language.code
+            name = form if by_form[form] is language else language.code
+            self.by_name[name] = language
+            self._names[language.code] = name
+
+    def named(self, wanted: Wanted) -> list[str]:
+        """The name of what is wanted: by a model's own code, if it is one, or else by its form. All names, if a request
+        names no language."""
+        if wanted.code is None:
+            return [*self.by_name]
+        name = self._names.get(wanted.code, wanted.form)
+        return [name] if name in self.by_name else []
 
 
 @dataclass(frozen=True)
 class Direction:
-    """From one language to another, and the tokens that tell a model about it.
+    """From one language to another, by their names, and the tokens that tell a model about it.
 
     Attributes:
         source_prefix: put in front of a source.
@@ -19,7 +141,32 @@ class Direction:
     source_prefix: tuple[int, ...] = ()
     target_prefix: tuple[int, ...] = ()
 
-    @classmethod
-    def of(cls, source: Language, target: Language) -> "Direction":
-        prefix = source.source_prefix + target.source_prefix
-        return cls(source.code, target.code, prefix, target.target_prefix)
+    @property
+    def source_subtag(self) -> str:
+        """By which the source's sentences, abbreviations and letters are known."""
+        return subtag(self.source)
+
+    @property
+    def target_subtag(self) -> str:
+        return subtag(self.target)
+
+
+class Languages:
+    """What a translator reads and what it writes."""
+
+    def __init__(self, sources: Sequence[Language], targets: Sequence[Language]) -> None:
+        self.sources, self.targets = Side(sources), Side(targets)
+
+    def __len__(self) -> int:
+        return len(self.sources.by_name.keys() | self.targets.by_name.keys())
+
+    def directions(self, source: Wanted, target: Wanted) -> Iterator[Direction]:
+        """From every source that is wanted to every other target that is: one by one, as there may be thousands."""
+        for reads in self.sources.named(source):
+            of_source = self.sources.by_name[reads]
+            name = (canonical(source.code) if source.code and reads == _MANY else None) or reads
+            for writes in self.targets.named(target):
+                if name != writes:
+                    of_target = self.targets.by_name[writes]
+                    prefix = of_source.source_prefix + of_target.source_prefix
+                    yield Direction(name, writes, prefix, of_target.target_prefix)

@@ -101,6 +101,8 @@ class Tokenizer:
         """Those that the vocabulary has in more than single bytes."""
         self.writes = lru_cache(maxsize=10_000)(self._writes)
         """Whether a text can be written in more than bytes: what it is read as, or that in small letters."""
+        self.name = lru_cache(maxsize=1_000)(self._name)
+        """Of a token of a prefix, as the vocabulary has it."""
 
     def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
         """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
@@ -164,7 +166,7 @@ class Tokenizer:
         encoding = self._tokenizer.encode(OTHER_SPACE.sub(" ", text))
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
-        tokens = [Token(str(self._name(i)), 0, 0) for i in prefix]
+        tokens = [Token(self.name(i), 0, 0) for i in prefix]
         n_before = len(self.around[0])
         for n, (token, (start, end), following) in enumerate(zip(encoding.tokens, offsets, starts, strict=True)):
             if of_special[n]:

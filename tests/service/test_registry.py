@@ -1,5 +1,6 @@
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from service.loader import show_one_device
 from service.metrics import Metrics
 from service.registry import Models, load_models
 from service.settings import Settings
+from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
 
 
@@ -83,6 +85,76 @@ def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_several_that_fit_are_named(models: Models) -> None:
     with pytest.raises(NotAcceptable, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"):
         models.translator(None, "en", None)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator) -> Path:
+    """A translator of many languages, two for one direction of its, and one that reads any language."""
+    root = tmp_path_factory.mktemp("many")
+    languages = [language(code) for code in LANGUAGE_CODES["NLLB-200"]]
+    tiny_translator.save(root / "a", name="all", sources=languages, targets=languages)
+    tiny_translator.save(root / "b", name="quick", sources=[language("eng")], targets=[language("fra")])
+    tiny_translator.save(root / "c", name="good", sources=[language("en")], targets=[language("fr")])
+    tiny_translator.save(root / "d", name="any-ltg", sources=[language("mul")], targets=[language("ltg")])
+    return root
+
+
+def loaded(root: Path, **settings: object) -> Models:
+    """Not started."""
+    return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0, **settings), Metrics())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("order", "wanted", "name", "direction"),
+    [
+        ("", ("en", "fr"), "good", ("en", "fr")),
+        ("", ("eng_Latn", "fr-CA"), "good", ("en", "fr")),
+        ("quick,good,all", ("en", "fr"), "quick", ("en", "fr")),
+        ("all,quick", ("en", "fr"), "all", ("en", "fr")),
+        ("", ("fr", "en-GB"), "all", ("fr", "en")),
+        ("", ("zh_TW", "zh-CN"), "all", ("zh-Hant", "zh")),
+        ("any-ltg,all", ("fr", "ltg"), "all", ("fr", "ltg")),
+        ("", ("vro", "ltg"), "any-ltg", ("vro", "ltg")),
+        ("any-ltg", (None, "ltg"), "any-ltg", ("mul", "ltg")),
+        ("all", ("no", "fr"), "all", ("nb", "fr")),
+    ],
+)
+def test_of_several_models_for_a_direction_the_first_in_order_or_the_one_of_fewest_languages_answers(
+    many: Path, order: str, wanted: tuple[str | None, str], name: str, direction: tuple[str, str]
+) -> None:
+    translator, found = loaded(many, models=order).translator(None, *wanted)
+    assert translator.manifest.name == name
+    assert (found.source, found.target) == direction
+
+
+def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) -> None:
+    models = loaded(many)
+    all_of_them = "202 languages to 202 languages (all, see /models)"
+    with pytest.raises(NotAcceptable, match="several could serve") as refused:
+        models.translator(None, None, None)
+    assert str(refused.value).endswith(f": mul-ltg (any-ltg), en-fr (good), en-fr (quick), {all_of_them}")
+    with pytest.raises(NotAcceptable, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"):
+        models.translator("all", "en", None)
+    with pytest.raises(NotAcceptable, match=r"all does not translate from xx to fr; there are 202 languages to 202"):
+        models.translator("all", "xx", "fr")
+    with pytest.raises(NotAcceptable, match=r"several .*: 202 languages \(all\), en \(quick\)"):
+        models.embedder(None, None)
+    assert models.embedder(None, "zho_Hant").manifest.name == "all"
+
+
+def test_the_first_model_in_order_is_asked_for_its_direction_where_it_has_several(many: Path) -> None:
+    ordered = loaded(many, models="good,all")
+    assert ordered.translator(None, None, None)[0].manifest.name == "good"
+    with pytest.raises(NotAcceptable, match="several could serve, name model, source and target"):
+        loaded(many, models="all,good").translator(None, None, None)
+
+
+def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Models) -> None:
+    first, *others = models.embedders
+    manifest = first.manifest.model_copy(update={"task": "embedding", "name": "vectors", "sources": ()})
+    with_one = Models([], [], [*others, replace(first, manifest=manifest)])
+    assert with_one.embedder(None, None).manifest.name == "vectors"
+    assert with_one.embedder(None, "en").manifest.name == "en-fr"
 
 
 def test_an_unknown_language_names_those_available(models: Models) -> None:

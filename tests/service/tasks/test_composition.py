@@ -38,7 +38,7 @@ def composed(text: str, target: str, *translations: str) -> str:
         slots = [token for token, word in words.items() if word in translations[i]]
         search = Search(10, finished=[Hypothesis([i, *slots], -0.1, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
-        sentences.append(Sentence(span, Sequence([0], search), pairs))
+        sentences.append(Sentence(span, Sequence([0], search), slots=pairs))
     manuscript = Manuscript([Paragraph(protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
     return composition.composed(manuscript, tokenizer, direction, selection=None, alignment=False).text
