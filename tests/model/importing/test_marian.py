@@ -1,0 +1,131 @@
+"""MarianMT models of transformers, held against transformers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import MarianMTModel
+
+from model.checkpoint import Checkpoint, load_checkpoint
+from model.decoding.search import beam_search, greedy_search
+from model.importing.families import import_model
+from model.importing.imported import ModelImportError, Options
+from model.networks.transformer import Transformer
+from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, write_marian
+
+KINDS: dict[str, dict[str, Any]] = {
+    "bilingual": {"steps": 60},
+    "many": {"targets": ("fra", "ita"), "activation_function": "relu", "steps": 60},
+    "separate": {"separate": True, "activation_function": "gelu", "scale_embedding": False},
+    "untied": {"separate": True, "tied": False},
+}
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A model of transformers, and the checkpoint that was made of it."""
+    root = tmp_path_factory.mktemp(request.param)
+    write_marian(root / "opus-mt-en-fr", **KINDS[request.param])
+    import_model(str(root / "opus-mt-en-fr"), root / "checkpoint", Options())
+    return root / "opus-mt-en-fr", root / "checkpoint"
+
+
+def loaded(pair: tuple[Path, Path]) -> tuple[MarianMTModel, Any, Checkpoint, Transformer]:
+    checkpoint = load_checkpoint(pair[1])
+    assert isinstance(checkpoint.model, Transformer)
+    return MarianMTModel.from_pretrained(pair[0]).eval(), tokenizer_of(pair[0]), checkpoint, checkpoint.model
+
+
+def texts_of(checkpoint: Checkpoint) -> list[str]:
+    config: Any = checkpoint.config.model
+    token = f">>{config.targets[0].code}<< " if config.targets[0].source_prefix else ""
+    return [f"{token}{text}" for text in ENGLISH]
+
+
+def test_texts_have_the_ids_of_the_original(pair: tuple[Path, Path]) -> None:
+    _, tokenizer, checkpoint, _ = loaded(pair)
+    odd = ["The “quoted” ﬁnal  word…", "Naïve café №5", "日本語 and кот", "x", " two  spaces "]
+    for plain in ENGLISH + FRENCH + odd:
+        (ids,) = checkpoint.encode([plain])
+        config: Any = checkpoint.config.model
+        token = f">>{config.targets[0].code}<<" if config.targets[0].source_prefix else ""
+        assert ids == tokenizer(f"{token}{plain}").input_ids, plain
+
+
+@torch.inference_mode()
+def test_logits_are_those_of_the_original(pair: tuple[Path, Path]) -> None:
+    theirs, tokenizer, checkpoint, ours = loaded(pair)
+    ids = tokenizer(texts_of(checkpoint)[0], return_tensors="pt").input_ids
+    target = torch.tensor([[ours.config.special_tokens.bos, 9, 30, 77, 12, 5]])
+    expected = theirs(input_ids=ids, decoder_input_ids=target).logits
+    found = ours.logits(ours(ids, torch.tensor([ids.shape[1]]), target))
+    known = ours.is_target_token.nonzero().flatten()
+    torch.testing.assert_close(found[..., known], expected[..., known], atol=1e-4, rtol=1e-4)
+    assert len(known) == expected.shape[-1] - 1, "all but <pad>"
+
+
+@torch.inference_mode()
+def test_greedy_and_beam_search_find_what_generate_finds(pair: tuple[Path, Path]) -> None:
+    theirs, tokenizer, checkpoint, ours = loaded(pair)
+    decoding, limit, ended = checkpoint.config.decoding, 63, 0
+    assert (decoding.beam_size, decoding.max_target_tokens, decoding.stop) == (4, limit, "empty")
+    for text in texts_of(checkpoint):
+        batch = tokenizer(text, return_tensors="pt")
+        greedy = theirs.generate(**batch, num_beams=1)[0].tolist()
+        (found,) = greedy_search(ours, batch.input_ids, batch.attention_mask.sum(1), limit)
+        n = limit - 1  # transformers ends a target at its limit
+        assert found.ids[:n] == [i for i in greedy[1 : n + 1] if i != 0]
+        assert checkpoint.decode(greedy[1:]) == tokenizer.decode(greedy, skip_special_tokens=True)
+        wide = theirs.generate(**batch)[0].tolist()
+        best = beam_search(ours, batch.input_ids[0], limit, decoding.beam_size, decoding.length_penalty)[0]
+        if best.finish_reason == "eos":
+            assert [0, *best.ids] == [0, *wide[1 : len(best.ids) + 1]]
+            ended += 1
+    assert ended > 6 or "steps" not in KINDS[pair[0].parent.name[:-1]]
+
+
+def test_weights_keep_their_precision(pair: tuple[Path, Path]) -> None:
+    theirs, _, _, ours = loaded(pair)
+    expected = theirs.get_decoder().embed_tokens.weight
+    assert torch.equal(ours.embedding.tokens.weight[: len(expected)], expected)
+
+
+def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
+    write_marian(tmp_path / "m")
+    path = tmp_path / "m" / "generation_config.json"
+    settings = json.loads(path.read_text()) | {"no_repeat_ngram_size": 3, "repetition_penalty": 1.0, "do_sample": False}
+    path.write_text(json.dumps(settings))
+    notes = import_model(str(tmp_path / "m"), tmp_path / "c", Options()).notes
+    assert notes == ("generation_config.json asks for no_repeat_ngram_size 3, which is not followed here",)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: (d / "source.spm").unlink(), "source.spm is missing"),
+        (lambda d: (d / "vocab.json").write_text("{"), "vocab.json is not JSON"),
+        (lambda d: (d / "source.spm").write_bytes(b"\x0a\xff"), "source.spm is no SentencePiece model"),
+        (lambda d: (d / "tokenizer_config.json").unlink(), "name the language with --source"),
+        (lambda d: edit(d, activation_function="laplace"), "activation_function laplace is not read here"),
+        (lambda d: edit(d, normalize_before=True), "normalize_before"),
+        (lambda d: edit(d, decoder_ffn_dim=40), "encoder_ffn_dim is 80 and decoder_ffn_dim 40"),
+        (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
+        (lambda d: edit(d, model_type="t5"), r"model_type t5\) is not read here: its attention .*; read are MarianMT"),
+        (lambda d: (d / "config.json").unlink(), "no model is recognized in it"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_a_sentence_and_nothing_is_left(
+    tmp_path: Path, change: Any, sentence: str
+) -> None:
+    write_marian(tmp_path / "m")
+    change(tmp_path / "m")
+    with pytest.raises(ModelImportError, match=sentence):
+        import_model(str(tmp_path / "m"), tmp_path / "out" / "c", Options())
+    assert not list((tmp_path / "out").iterdir() if (tmp_path / "out").exists() else [])
+
+
+def edit(directory: Path, **changes: Any) -> None:
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
