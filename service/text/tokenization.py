@@ -107,7 +107,9 @@ class Tokenizer:
     def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
         """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
         texts = [OTHER_SPACE.sub(" ", text) for text in texts]
-        return [[*prefix, *self._ids(encoding)] for encoding in self._tokenizer.encode_batch_fast(texts)]
+        # What is fast gives ids alone, and no pieces.
+        encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
+        return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
 
     def _ids(self, encoding: tokenizers.Encoding) -> list[int]:
         """What the tokenizer does not know is one piece with its own text, which the vocabulary may have."""
@@ -154,7 +156,7 @@ class Tokenizer:
         if self._vocabulary is None:
             texts = self._tokenizer.decode_batch(token_ids, skip_special_tokens=True)
         else:
-            texts = [located([self.pieces[i] for i in ids])[0] for ids in token_ids]
+            texts = [located([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
     def read(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
