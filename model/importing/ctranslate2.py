@@ -1,0 +1,131 @@
+"""Transformers in the directories that CTranslate2's converters write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from model.checkpoint import Alignment
+from model.config import Language, SpecialTokens, TransformerConfig
+from model.importing.ctranslate2_files import MODEL, read_directory
+from model.importing.ctranslate2_names import Variables, read_weights
+from model.importing.encoder_decoder import filled_up, rounded_up
+from model.importing.imported import ModelImportError
+from model.networks.transformer import Transformer
+from model.tokenizer import Vocabulary
+
+SPEC, OLDEST_REVISION = "TransformerSpec", 3
+EPS = 1e-5
+OF_TOKENS = ("embedding.tokens.weight", "encoder_embedding.tokens.weight", "output.weight", "output_bias")
+"""Tensors with a row for each token."""
+
+
+@dataclass(frozen=True)
+class TransformerRead:
+    """A translator, but for how it cuts texts into pieces.
+
+    Attributes:
+        source_end: the token with which every source ends, as the vocabulary writes it.
+        alignment: None where the file has what converters write if nobody chose.
+    """
+
+    config: TransformerConfig
+    weights: Mapping[str, Tensor]
+    vocabulary: Vocabulary
+    source_end: str | None
+    alignment: Alignment | None
+
+
+def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> TransformerRead:
+    """The model in such a directory.
+
+    Args:
+        source, target: codes of its languages, which it does not tell.
+        target_prefix: the token with which every target begins, if there is one.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model is another one than those computed here.
+    """
+    stored = read_directory(directory)
+    if stored.spec != SPEC or stored.revision < OLDEST_REVISION:
+        raise ModelImportError(
+            f"{MODEL} holds {stored.spec or 'a model without a name'}, revision {stored.revision}; "
+            f"{SPEC} from revision {OLDEST_REVISION} on is read here"
+        )
+    variables, settings = Variables(stored.variables), stored.settings
+    weights, dimensions = read_weights(variables)
+    starts_empty = variables.number("decoder/start_from_zero_embedding", default=0) != 0
+    alignment = _alignment(variables, dimensions)
+    variables.refuse_others()
+
+    of_source, of_target = ({token: i for i, token in enumerate(tokens)} for tokens in (stored.source, stored.target))
+    unk, start = of_target[settings.unk_token], settings.decoder_start_token
+    if of_source[settings.unk_token] != unk:
+        raise ModelImportError(f"{settings.unk_token} has one id among source tokens and another among target tokens")
+    if start is None and not starts_empty:
+        raise ModelImportError("the model has no start token of its own (decoder_start_token)")
+    tables = [name for name in OF_TOKENS if name in weights]
+    pad = max(len(stored.source), len(stored.target), *(len(weights[name]) for name in tables))
+    n_tokens = rounded_up(pad + 1)
+    language = Language(
+        code=target,
+        source_prefix=(_id(settings.bos_token, of_source),) if settings.add_source_bos else (),
+        target_prefix=(_id(target_prefix, of_target),) if target_prefix else (),
+    )
+    try:
+        config = TransformerConfig(
+            **dimensions,
+            norm_eps=EPS if settings.layer_norm_epsilon is None else settings.layer_norm_epsilon,
+            special_tokens=SpecialTokens(
+                pad=pad,
+                unk=unk,
+                bos=pad if starts_empty or start is None else of_target.get(start, unk),  # the row of <pad> is zero
+                eos=_id(settings.eos_token, of_target),
+            ),
+            vocab_size=n_tokens,
+            source_vocab_size=n_tokens if "encoder_embedding.tokens.weight" in weights else None,
+            source=source,
+            target=(language,) if language.source_prefix or language.target_prefix else target,
+        )
+    except ValidationError as error:
+        raise ModelImportError(f"{MODEL} has sizes that do not fit: {error.errors()[0]['msg']}") from error
+    n_written = min(len(stored.target), len(weights["embedding.tokens.weight"]))
+    weights |= {name: filled_up(weights[name], n_tokens) for name in tables}
+    weights["is_target_token"] = torch.arange(n_tokens) < n_written
+    _refuse_other_shapes(config, weights)
+    end = settings.eos_token if settings.add_source_eos else None
+    return TransformerRead(config, weights, Vocabulary(of_source, of_target, unk), end, alignment)
+
+
+def _id(token: str, ids: Mapping[str, int]) -> int:
+    if token not in ids:
+        raise ModelImportError(f"the vocabulary has no {token}")
+    return ids[token]
+
+
+def _alignment(variables: Variables, dimensions: Mapping[str, Any]) -> Alignment | None:
+    """The first heads of a layer, or all of them; None if it is the first head of the last layer, which converters
+    name where nobody has trained or chosen one."""
+    layer = variables.number("decoder/alignment_layer", "alignment_layer", default=-1)
+    heads = variables.number("decoder/alignment_heads", "alignment_heads", default=1)
+    if (layer, heads) == (-1, 1):
+        return None
+    n_layers, n_heads = dimensions["n_decoder_layers"], dimensions["n_heads"]
+    if not (-n_layers <= layer < n_layers and 0 <= heads <= n_heads):
+        raise ModelImportError(
+            f"{MODEL} is damaged: it aligns by {heads} heads of layer {layer}, which it does not have"
+        )
+    return Alignment(layer=layer % n_layers, heads=tuple(range(heads or n_heads)), next_row=False)
+
+
+def _refuse_other_shapes(config: TransformerConfig, weights: Mapping[str, Tensor]) -> None:
+    with torch.device("meta"):
+        expected = {name: tensor.shape for name, tensor in Transformer(config).state_dict().items()}
+    for name, shape in expected.items():
+        if name not in weights or weights[name].shape != shape:
+            found = f"is {tuple(weights[name].shape)}" if name in weights else "is missing"
+            raise ModelImportError(f"{MODEL} has sizes that do not fit: {name} {found}, and not {tuple(shape)}")
