@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint import ALIGNMENT, save_checkpoint
-from model.importing import marian
+from model.importing import m2m100, marian
 from model.importing.hugging_face import CONFIG, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.sources import opened
@@ -27,7 +27,10 @@ class Family:
     read: Callable[[Path, Options], Imported]
 
 
-FAMILIES = (Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),)
+FAMILIES = (
+    Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),
+    Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.read),
+)
 
 NOT_READ: Mapping[str, str] = {
     "bart": "its embeddings are normalized before the layers of encoder and decoder",

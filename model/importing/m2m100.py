@@ -1,0 +1,144 @@
+"""M2M100 (Fan et al. 2021) and NLLB-200 (NLLB Team 2022): one model for a hundred languages and more.
+
+A token in front of a source tells its language; a target begins with the token of the language that is wanted.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, processors
+
+from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
+from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
+from model.importing.hugging_face import (
+    CONFIG,
+    TOKENIZER_CONFIG,
+    licence_of,
+    read_generation,
+    read_json,
+    read_json_if_there,
+    required,
+)
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.positions import sines_then_cosines
+from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.weights_files import read_tensors
+from model.tokenizer import EOS, Vocabulary
+
+FIRST_POSITION = 2
+"""Of the first token: positions before it are kept for padding."""
+
+NLLB_CODE = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
+M2M100_CODES = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy "
+    "id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru "
+    "sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+)
+"""Whose tokens follow those of vocab.json, in this order, and are written nowhere in it."""
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has one of these models, as transformers has them."""
+    return read_json_if_there(directory, CONFIG).get("model_type") == "m2m_100"
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The model of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+    """
+    config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
+    generation = read_generation(directory, config)
+    family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config)
+    unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
+    languages = {code: Language(code=code, source_prefix=(i,), target_prefix=(i,)) for code, i in codes.items()}
+    sources, targets = (_chosen(languages, asked) for asked in (options.sources, options.targets))
+    # In a source the language of the target has no token.
+    targets = tuple(one.model_copy(update={"source_prefix": ()}) for one in targets)
+    sources = tuple(one.model_copy(update={"target_prefix": ()}) for one in sources)
+    n_positions = int(required(config, "max_position_embeddings"))
+    size = int(required(config, "vocab_size"))
+    transformer = TransformerConfig(
+        vocab_size=rounded_up(size),
+        max_positions=n_positions,
+        special_tokens=SpecialTokens(
+            pad=int(required(config, "pad_token_id")),
+            unk=unk,
+            bos=generation.start,
+            eos=int(required(config, "eos_token_id")),
+        ),
+        source=sources,
+        target=targets,
+        **dimensions(config, norm="pre"),
+    )
+    tensors = read_tensors(directory)
+    written = torch.arange(transformer.vocab_size) < size
+    written[[*generation.banned]] = False
+    weights = {
+        "embedding.tokens.weight": filled_up(tensor_of(tensors, "model.shared.weight"), transformer.vocab_size),
+        "embedding.encoding": sines_then_cosines(
+            n_positions, transformer.d_model, transformer.d_model / 2 - 1, FIRST_POSITION
+        ),
+        "is_target_token": written,
+    }
+    for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
+        weights.update(layers(tensors, n_layers, side, final_norm=True))
+    return Imported(
+        Config(
+            name=options.name or directory.name,
+            description=f"{family}, {len(sources)} to {len(targets)} languages.",
+            max_tokens=n_positions,
+            model=transformer,
+            decoding=generation.decoding,
+            provenance=Provenance(source=directory.name, family=family, licence=licence_of(directory)),
+        ),
+        weights,
+        tokenizer,
+        vocabulary,
+        notes=generation.notes,
+    )
+
+
+def _chosen(languages: Mapping[str, Language], asked: tuple[str, ...]) -> tuple[Language, ...]:
+    for code in asked:
+        if code not in languages:
+            raise ModelImportError(f"the model has no language {code}; there are {', '.join(languages)}")
+    return tuple(languages[code] for code in asked or languages)
+
+
+def _tokenizer(
+    directory: Path, tokenizer_config: Mapping[str, Any]
+) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
+    """The family, its tokenizer with </s> after a text, and the tokens of its languages."""
+    if (directory / "vocab.json").is_file():
+        ids: dict[str, int] = read_json(directory, "vocab.json")
+        codes = {code: len(ids) + i for i, code in enumerate(M2M100_CODES.split())}
+        if (kind := tokenizer_config.get("language_codes", "m2m100")) != "m2m100":
+            raise ModelImportError(f"{TOKENIZER_CONFIG} has language_codes {kind}, only m2m100 is read here")
+        path = directory / "sentencepiece.bpe.model"
+        if not path.is_file():
+            raise ModelImportError(f"{path.name} is missing")
+        tokenizer = tokenizer_of(read_model(path))
+        pieces = ids | {f"__{code}__": i for code, i in codes.items()}
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, 0)])
+        return "M2M100", tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), codes
+    path = directory / "tokenizer.json"
+    if not path.is_file():
+        raise ModelImportError("neither tokenizer.json nor vocab.json is there")
+    if tokenizer_config.get("legacy_behaviour"):
+        raise ModelImportError(f"{TOKENIZER_CONFIG} has legacy_behaviour, with which translations are worse")
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelImportError(f"{path.name} is damaged: {error}") from error
+    added = {token.content: i for i, token in tokenizer.get_added_tokens_decoder().items()}
+    codes = {token: i for token, i in added.items() if NLLB_CODE.fullmatch(token)}
+    if not codes or EOS not in added:
+        raise ModelImportError(f"{path.name} has no tokens of languages, or no {EOS}")
+    # The published files put the language behind the text, as no model that is used today was trained.
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, added[EOS])])
+    return "NLLB-200", tokenizer, None, codes
