@@ -20,7 +20,7 @@ from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import ANY, Direction, Wanted
+from service.text.languages import ANY, Direction, Wanted, canonical
 from service.text.slots import slots_of
 from service.text.tokenization import Tokenizer, Vocabulary
 from service.watch import Watch
@@ -207,7 +207,9 @@ def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = No
     loader = loader or Loader(settings)
     loader.remote.on_loop_end = metrics.loop_ended
     try:
-        tokenizers = _tokenizers(loader.artifacts)  # while it loads
+        # While it loads:
+        tokenizers = _tokenizers(loader.artifacts)
+        canonical("en")  # reads the tables of languages
         loaded = loader.wait()
         loaded.announce()
         return models_of(loaded, settings, metrics, loader, tokenizers)
