@@ -159,5 +159,5 @@ def _membership(tokens: list[Token], of_text: list[Token]) -> Weights:
 def _token_links(sentence: AlignedSentence) -> list[tuple[int, int]]:
     """Source and target of each link. A token that attends most to the end of the source has none."""
     best = sentence.weights.argmax(axis=1).tolist()
-    end = len(sentence.source) - 1
-    return [(s, t) for t, s in enumerate(best) if s != end and sentence.target[t].start < sentence.target[t].end]
+    links = [(s, t, sentence.source[s], sentence.target[t]) for t, s in enumerate(best)]
+    return [(s, t) for s, t, source, target in links if source.start < source.end and target.start < target.end]

@@ -10,6 +10,7 @@ D head_dim, E = H * D, V vocabulary, C labels.
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,14 @@ def language(code: str, source_prefix: tuple[int, ...] = (), target_prefix: tupl
 
 
 class TinyTranslator:
-    """One encoder layer and two decoder layers of attention without feed-forward."""
+    """One encoder layer and two decoder layers of attention without feed-forward.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        languages: tokens that name languages, behind the words.
+    """
+
+    def __init__(self, seed: int, languages: Sequence[str] = ()) -> None:
+        self.languages = {name: i for i, name in enumerate(languages, start=V)}
         rng = np.random.default_rng(seed)
 
         def normal(*shape: int) -> Array:
@@ -59,10 +65,10 @@ class TinyTranslator:
             f"{i}.{attention}.{part}" for i in range(N_LAYERS) for attention in ("self", "cross") for part in "qkv"
         ]
         self.weights: Weights = {name: normal(E, E) for name in names}
-        self.weights["embedding"] = 6 * normal(V, E)
+        self.weights["embedding"] = 6 * normal(V + len(languages), E)
         self.weights["positions_table"] = 3 * normal(MAX_TARGET_TOKENS, E)
-        self.weights["vocabulary"] = 2 * normal(E, V)
-        self.weights["vocabulary"][:, [PAD, UNK, BOS]] = 0
+        self.weights["vocabulary"] = 2 * normal(E, V + len(languages))
+        self.weights["vocabulary"][:, [PAD, UNK, BOS, *self.languages.values()]] = 0
         self.weights["vocabulary"][:, EOS] *= 1.6  # so that both ways of finishing occur
 
     def translate(self, source_ids: list[int], max_target_tokens: int) -> tuple[list[int], float]:
@@ -85,6 +91,7 @@ class TinyTranslator:
         length_penalty: float,
         n_best: int,
         beam_threshold: float = math.inf,
+        prefix: tuple[int, ...] = (),
     ) -> list[Hypothesis]:
         """The n_best targets of beam search, every step computed from nothing."""
         return beam_search(
@@ -95,6 +102,7 @@ class TinyTranslator:
             length_penalty,
             n_best,
             beam_threshold,
+            prefix=prefix,
         )
 
     def states(self, source_ids: list[int]) -> Array:
@@ -152,7 +160,8 @@ class TinyTranslator:
             "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
         }
-        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=True), parts | changes)
+        tokens = tokenizer(end_of_sequence=True, languages=[*self.languages])
+        return write_artifact(directory, self.weights, graphs, tokens, parts | changes)
 
     def encoder(self) -> onnx.ModelProto:
         graph = Graph(self.weights)
@@ -353,7 +362,7 @@ def log_softmax(x: Array) -> Array:
     return normalized
 
 
-def tokenizer(end_of_sequence: bool) -> Tokenizer:
+def tokenizer(end_of_sequence: bool, languages: Sequence[str] = ()) -> Tokenizer:
     """One token per word with the space before it, or punctuation mark without; byte-level, as the real ones are."""
     words = [word if word in PUNCTUATION else f"Ġ{word}" for word in WORDS]
     result = Tokenizer(models.WordLevel({token: i for i, token in enumerate([*SPECIAL, *words])}, unk_token="<unk>"))
@@ -366,7 +375,7 @@ def tokenizer(end_of_sequence: bool) -> Tokenizer:
         ]
     )
     result.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
-    result.add_special_tokens(SPECIAL)
+    result.add_special_tokens([*SPECIAL, *languages])
     if end_of_sequence:
         result.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", EOS)])
     return result
@@ -398,8 +407,8 @@ def write_artifact(
             "d_ff": 40,
             "n_encoder_layers": 1,
             "n_decoder_layers": N_LAYERS if parts["task"] == "translation" else 0,
-            "vocab_size": V,
-            "target_vocab_size": V,
+            "vocab_size": tokens.get_vocab_size(),
+            "target_vocab_size": tokens.get_vocab_size(),
         },
         "special_tokens": {"pad": PAD, "unk": UNK, "bos": BOS, "eos": EOS},
         "graphs": taken,

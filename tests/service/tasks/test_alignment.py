@@ -4,7 +4,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.artifact import AlignmentChoice
-from service.tasks.alignment import AlignedSentence, View, aligned, aligning, split_words, word_weights, words_of
+from service.tasks.alignment import (
+    AlignedSentence,
+    View,
+    after_prefix,
+    aligned,
+    aligning,
+    split_words,
+    word_weights,
+    words_of,
+)
 from service.text.tokens import Token
 
 
@@ -49,6 +58,19 @@ def test_words_are_linked_by_all_their_tokens_together() -> None:
     found = aligned([RED_CAR], view("The red car"), view("La voiture rouge")).words
     assert found.pairs == "0-0 2-1 1-2"
     assert found.spans == [((0, 3), (0, 2)), ((8, 11), (3, 10)), ((4, 7), (11, 16))]
+
+
+def test_nothing_is_linked_to_the_tokens_that_name_a_language() -> None:
+    """Models look at them a lot, from where they begin a target, and from anywhere."""
+    weights = after_prefix(np.array([[1, 0, 0, 0], [0.6, 0.3, 0.1, 0], [0.5, 0, 0.1, 0.4]], np.float32), 1)
+    np.testing.assert_allclose(weights, [[0, 0, 0, 0], [0, 0.75, 0.25, 0], [0, 0, 0.2, 0.8]], atol=1e-6)
+    english, french = Token("eng_Latn", 0, 0), Token("fra_Latn", 0, 0)
+    sentence = AlignedSentence(
+        [english, *tokens("Yes sir", "Yes", "sir")], [french, Token("Oui", 0, 3), Token("!", 4, 5)], weights
+    )
+    found = aligned([sentence], view("Yes sir"), view("Oui !"))
+    assert (found.pairs, found.words.pairs) == ("1-1", "0-0")
+    assert found.spans == [((0, 3), (0, 3))]
 
 
 def test_a_target_that_attends_to_the_end_of_the_source_is_linked_to_nothing() -> None:
