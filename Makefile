@@ -7,10 +7,12 @@ TRAIN = $(BIN)/python -m model train $(if $(DATA),--data $(DATA))
 MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
+# Of an imported model: what its source is called.
+NAME ?= $(patsubst %.argosmodel,%,$(patsubst %.zip,%,$(patsubst %.tar.gz,%,$(notdir $(patsubst %/,%,$(FROM))))))
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format export train bench gpu lecture docs screenshots lock clean
+.PHONY: help serve test check format export model train bench gpu lecture docs screenshots lock clean
 
 help: ## Show this help.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  \1\t\2/' | expand -t 12
@@ -33,6 +35,12 @@ format: $(VENV)/dev.installed ## Format the code.
 
 export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its own place.
 	set -e; for model in $(MODELS); do $(BIN)/python -m export artifacts/$$model artifacts/$$model; done
+
+model: $(VENV)/dev.installed ## Import a model and serve it from then on (make model FROM=Helsinki-NLP/opus-mt-en-fr; docs/bring-your-model.md).
+	@test -n "$(FROM)" || { echo "which one? make model FROM=a directory, an archive, or owner/name on the hub"; exit 1; }
+	rm -rf runs/$(NAME)/checkpoint
+	$(BIN)/python -m model import $(FROM) runs/$(NAME)/checkpoint --name $(NAME) $(OPTIONS)
+	$(BIN)/python -m export runs/$(NAME)/checkpoint artifacts/$(NAME) $(if $(PRECISION),--precision $(PRECISION))
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en sentiment-imdb; do $(TRAIN) artifacts/$$model; done

@@ -173,9 +173,15 @@ def align(
 
 
 @app.command()
-def translate(checkpoint: CheckpointDir, texts: Texts = None) -> None:
+def translate(
+    checkpoint: CheckpointDir,
+    texts: Texts = None,
+    source: Annotated[str | None, typer.Option(help="Language, by the model's own code.")] = None,
+    target: Annotated[str | None, typer.Option(help="Language, by the model's own code.")] = None,
+) -> None:
     """Translate sentences with a checkpoint."""
-    for text, _ in translate_texts(load_checkpoint(checkpoint), list(texts or _lines())):
+    loaded = load_checkpoint(checkpoint)
+    for text, _ in translate_texts(loaded, list(texts or _lines()), source=source, target=target):
         print(text)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
-from model.config import ClassifierConfig
+from model.config import ClassifierConfig, Language, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
 from model.evaluation.perplexity import measure
@@ -113,27 +114,51 @@ def accuracy(outputs: Sequence[str], labels: Sequence[str]) -> float:
 
 
 def translate(
-    checkpoint: Checkpoint, texts: Sequence[str], max_target_tokens: int = 256
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    max_target_tokens: int = 256,
+    source: str | None = None,
+    target: str | None = None,
 ) -> list[tuple[str, Hypothesis]]:
     """Greedy translations of single sentences, in order.
 
+    Args:
+        source, target: languages by the model's own codes; by default its first ones.
+
     Raises:
-        CheckpointError: the checkpoint is not a translator.
+        CheckpointError: the checkpoint is not a translator, or has no such language.
     """
     model = checkpoint.model
     if not isinstance(model, TranslationModel):
         raise CheckpointError(
             f"{checkpoint.config.name} does not translate: its task is {checkpoint.config.model.task}"
         )
-    sources = [cut_source(ids, model.config.max_positions) for ids in checkpoint.encode(texts)]
+    read, written = language_of(model.config, "source", source), language_of(model.config, "target", target)
+    sources = [cut_source(ids, model.config.max_positions) for ids in checkpoint.encode(texts, read, written)]
     hypotheses: dict[int, Hypothesis] = {}
     for batch in batches_by_length(np.array([len(ids) for ids in sources]), BATCH_TOKENS):
-        source, lengths = pad([sources[i] for i in batch])
+        ids, lengths = pad([sources[i] for i in batch])
         # A translation is hardly ever twice as long as its source; the limit bounds the caches.
-        limit = min(max_target_tokens, 2 * source.shape[1] + 10)
-        for i, hypothesis in zip(batch, greedy_search(model, source, lengths, limit), strict=True):
-            hypotheses[int(i)] = hypothesis
+        limit = min(max_target_tokens, 2 * ids.shape[1] + 10)
+        found = greedy_search(model, ids, lengths, limit, written.target_prefix if written else ())
+        hypotheses |= {int(i): hypothesis for i, hypothesis in zip(batch, found, strict=True)}
     return [(checkpoint.decode(hypotheses[i].ids), hypotheses[i]) for i in range(len(texts))]
+
+
+def language_of(
+    config: TransformerConfig | RecurrentConfig, side: Literal["source", "target"], code: str | None
+) -> Language | None:
+    """One of a Transformer's languages, by default the first.
+
+    Raises:
+        CheckpointError: it has no such language.
+    """
+    if not isinstance(config, TransformerConfig):
+        return None
+    languages = {one.code: one for one in (config.sources if side == "source" else config.targets)}
+    if code is not None and code not in languages:
+        raise CheckpointError(f"the model has no {side} language {code}; there are {', '.join(languages)}")
+    return languages[code or next(iter(languages))]
 
 
 @torch.inference_mode()

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from model.importing.imported import ModelImportError
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "README.md")
 """Of a hub's repository."""
 FALLBACK = ("*.bin",)

@@ -1,0 +1,111 @@
+"""Directories, archives and a hub."""
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+from model.importing.families import import_model
+from model.importing.imported import ModelImportError, Options
+from model.importing.sources import opened
+
+
+def test_an_archive_is_unpacked_down_to_its_files_and_gone_afterwards(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "translate-en_fr-1_9.argosmodel", "w") as archive:
+        archive.writestr("en_fr/model/config.json", "{}")
+        archive.writestr("en_fr/metadata.json", "{}")
+    with tarfile.open(tmp_path / "opus.tar.gz", "w:gz") as tar:
+        tar.addfile(member := tarfile.TarInfo("config.json"), io.BytesIO(b"{}"))
+        assert member.size == 0
+    with opened(str(tmp_path / "translate-en_fr-1_9.argosmodel")) as found:
+        assert (found.name, found.said) == ("translate-en_fr-1_9", "translate-en_fr-1_9.argosmodel")
+        assert sorted(path.name for path in found.directory.iterdir()) == ["metadata.json", "model"]
+        directory = found.directory
+    assert not directory.exists()
+    with opened(str(tmp_path / "opus.tar.gz")) as found:
+        assert (found.name, [path.name for path in found.directory.iterdir()]) == ("opus", ["config.json"])
+
+
+@pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out", "C:\\out", "..\\out"])
+def test_a_path_that_leads_out_of_an_archive_is_refused(tmp_path: Path, name: str) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(zipfile.ZipInfo(name), "x")
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo(name))
+    for archive_name in ("a.zip", "a.tar"):
+        with pytest.raises(ModelImportError, match="leads out of it"):
+            import_model(str(tmp_path / archive_name), tmp_path / "c", Options())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "a.zip"]
+
+
+def test_a_link_in_an_archive_leads_nowhere(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        link = tarfile.TarInfo("config.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    with pytest.raises(ModelImportError, match="cannot be unpacked"):
+        import_model(str(tmp_path / "a.tar"), tmp_path / "c", Options())
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more", b"\x1f\x8b\x08 and no more"])
+def test_a_file_that_is_no_whole_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(ModelImportError, match="archive"):
+        import_model(str(tmp_path / "a.zip"), tmp_path / "c", Options())
+
+
+def test_a_damaged_archive_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("config.json", "{}" * 100)
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    content[60] ^= 0xFF
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(ModelImportError, match="damaged"):
+        import_model(str(tmp_path / "a.zip"), tmp_path / "c", Options())
+
+
+@pytest.mark.parametrize("source", ["nothing-there", "../nothing", "a/b/c", "nothing.zip"])
+def test_what_is_nowhere_is_refused(tmp_path: Path, source: str) -> None:
+    with pytest.raises(ModelImportError, match="no directory, no file, and no id of a hub"):
+        import_model(source, tmp_path / "c", Options())
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    with pytest.raises(ModelImportError, match="is in the way"):
+        import_model(str(tmp_path), tmp_path / "c", Options())
+
+
+@pytest.mark.parametrize(("names", "wants_bin"), [(["model.safetensors"], False), (["pytorch_model.bin"], True)])
+def test_of_a_hub_one_format_of_the_weights_is_fetched_at_one_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], wants_bin: bool
+) -> None:
+    asked: dict[str, Any] = {}
+
+    class Info:
+        sha = "c0ffee"
+        siblings = tuple(type("File", (), {"rfilename": name})() for name in names)
+
+    def fetch(repository: str, **options: Any) -> str:
+        asked.update(options, repository=repository)
+        return str(tmp_path)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    with opened("Helsinki-NLP/opus-mt-en-fr", "main") as found:
+        assert (found.name, found.said, found.revision) == ("opus-mt-en-fr", "Helsinki-NLP/opus-mt-en-fr", "c0ffee")
+    assert (asked["repository"], asked["revision"]) == ("Helsinki-NLP/opus-mt-en-fr", "c0ffee")
+    assert ("*.bin" in asked["allow_patterns"]) == wants_bin
+
+
+def test_a_hub_that_gives_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("no route to host\nmore")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
+    with pytest.raises(ModelImportError, match=r"^the hub does not give it: no route to host$"):
+        import_model("owner/name", tmp_path / "c", Options())
