@@ -134,6 +134,8 @@ def in_float16(model: Served) -> Served:
     half = copy.deepcopy(model).half()
     if isinstance(half, TransformerClassifier):
         half.output.float()
+        if half.pooler is not None:
+            half.pooler.float()
         if half.regions is not None:
             half.regions.float()
             half.regions.embedding.tokens.half()

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from export.examination import Examination
-from export.padding import pad
+from export.padding import FEWEST_TOKENS, pad
 from model.networks.matrices import classification_matrices, translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 
@@ -20,10 +20,6 @@ Array = NDArray[Any]
 
 Places = tuple[int, int]
 """How many rows and columns of a padded matrix are of tokens."""
-
-FEWEST_TOKENS = 2
-"""Of a sequence that is run alone. ONNX Runtime multiplies a single row by another kernel than several, whose sums end
-in other bits."""
 
 ROW_TOLERANCE = 1e-5
 """How far the sum of a row may be from 1."""

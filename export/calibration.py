@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.config import SpecialTokens, TransformerConfig
+from model.config import ClassifierConfig, LayerConfig, SpecialTokens, TransformerConfig
 from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier
 
@@ -40,8 +40,11 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
     ids = random.choice(ids_of_words(source.vocab_size, tokens), (B, size))
     lengths = random.integers(1, size + 1, B)
     inputs = [ids, lengths]
-    if isinstance(model, Transformer):
+    if has_special_tokens_around(config):
+        ids[:, 0] = tokens.bos
+    if isinstance(model, Transformer) or has_special_tokens_around(config):
         ids[np.arange(B), lengths - 1] = tokens.eos
+    if isinstance(model, Transformer):
         targets = random.choice(ids_of_words(config.vocab_size, tokens), (B, min(T, config.max_positions)))
         targets[:, 0] = tokens.bos
         inputs.append(targets)
@@ -54,6 +57,11 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
         for handle in handles:
             handle.remove()
     return {name: STEP ** math.ceil(math.log(max(limit, SMALLEST), STEP)) for name, limit in found.items()}
+
+
+def has_special_tokens_around(config: LayerConfig) -> bool:
+    """Whether the encoder reads texts in special tokens, which have the largest activations in many of that kind."""
+    return isinstance(config, ClassifierConfig) and config.pooling == "first"
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:

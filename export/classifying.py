@@ -6,19 +6,20 @@ Legend: B batch, S source, C classes.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from export.manifest import Manifest, Provider
-from export.padding import pad
+from export.padding import FEWEST_TOKENS, pad
 from export.session import open_session
 from model.batching import batches_by_length
 
 BATCH_TOKENS = 4096
 """Padded tokens in one batch."""
 
-OUTPUTS = ["logits", "token_logits"]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Classification:
     """What the graph says of one sequence."""
 
     logits: NDArray[np.float32]  # (C)
-    token_logits: NDArray[np.float32]  # (S, C)
+    token_logits: NDArray[np.float32] | None  # (S, C); None where the first token decides
 
 
 class Classifier:
@@ -41,12 +42,19 @@ class Classifier:
         self.manifest = manifest
         self.session = open_session(directory, manifest, f"{provider}/classifier.onnx", threads)
 
+    def run(self, ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> tuple[Array, Array | None]:
+        """Logits (B, C) of ids (B, S) of lengths (B), and, where there are such, token logits (B, S, C)."""
+        names = ["logits"] if self.manifest.pooling == "first" else ["logits", "token_logits"]
+        logits, *of_tokens = self.session.run(names, {"input_ids": ids, "lengths": lengths})
+        return logits, of_tokens[0] if of_tokens else None
+
     def classify(self, sequences: Sequence[Sequence[int]]) -> list[Classification]:
         """Logits of each sequence, which is no longer than the window."""
         results: dict[int, Classification] = {}
         for batch in batches_by_length(np.array([len(s) for s in sequences]), BATCH_TOKENS):
-            input_ids, lengths = pad([sequences[i] for i in batch], self.manifest.special_tokens.pad)
-            logits, token_logits = self.session.run(OUTPUTS, {"input_ids": input_ids, "lengths": lengths})
+            input_ids, lengths = pad([sequences[i] for i in batch], self.manifest.special_tokens.pad, FEWEST_TOKENS)
+            logits, token_logits = self.run(input_ids, lengths)
             for row, (index, length) in enumerate(zip(batch.tolist(), lengths.tolist(), strict=True)):
-                results[index] = Classification(logits[row], token_logits[row, :length])
+                of_tokens = None if token_logits is None else token_logits[row, :length]
+                results[index] = Classification(logits[row], of_tokens)
         return [results[i] for i in range(len(sequences))]

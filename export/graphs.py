@@ -143,6 +143,15 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         return *self.model.classify(hidden, input_ids, lengths), hidden
 
 
+class FirstTokenGraph(Graph[TransformerClassifier]):
+    """Tokens to the logits of each class where the first token decides, and to what these are made of."""
+
+    def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """input_ids (B, S) of lengths (B): logits (B, C), and last_hidden_state (B, S, E) in float32."""
+        hidden = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
+        return self.model.classify_first(hidden), hidden
+
+
 class TranslationAttentionGraph(Graph[Transformer]):
     """Source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
 

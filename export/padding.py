@@ -5,6 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+FEWEST_TOKENS = 2
+"""Of a sequence that is run alone. ONNX Runtime multiplies a single row by another kernel than several, whose sums end
+in other bits."""
+
 
 def pad(
     sequences: Sequence[Sequence[int]], padding: int, shortest: int = 1

@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 
 from export.attention_proof import (
     ALONE_TOLERANCE,
-    FEWEST_TOKENS,
     prove_classifier_attention,
     prove_translation_attention,
 )
 from export.calibration import ids_of_words
-from export.classifying import OUTPUTS, Classifier
+from export.classifying import Classifier
 from export.decoding import DecoderRows, Translator
 from export.examination import Examination
 from export.manifest import Manifest, Precision, Provider, providers
-from export.padding import pad
+from export.padding import FEWEST_TOKENS, pad
 from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint, Model, load_checkpoint
@@ -191,14 +190,15 @@ def prove_few_candidates(
 def prove_classification(
     examination: Examination, classifier: Classifier, model: TransformerClassifier, sequences: list[list[int]]
 ) -> None:
-    """Logits of sequences and of tokens."""
+    """Logits of sequences, and of tokens where these are what is pooled."""
     expected = [[t[0].numpy() for t in model(*as_batch(sequence))] for sequence in sequences]
     ids, lengths = pad(sequences, padding=classifier.manifest.dimensions.vocab_size - 1)
-    logits, token_logits = classifier.session.run(OUTPUTS, {"input_ids": ids, "lengths": lengths})
-    actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
+    logits, token_logits = classifier.run(ids, lengths)
     examination.close("logits", list(logits), [e[0] for e in expected])
-    examination.close("token logits", actual, [e[1] for e in expected])
-    examination.zero("token logits in padding", [token_logits[row, length:] for row, length in enumerate(lengths)])
+    if token_logits is not None:
+        actual = [token_logits[row, :length] for row, length in enumerate(lengths)]
+        examination.close("token logits", actual, [e[1] for e in expected])
+        examination.zero("token logits in padding", [token_logits[row, length:] for row, length in enumerate(lengths)])
     alone = [classifier.classify([sequence])[0].logits for sequence in sequences]
     examination.equal("labels together and alone", best([logits]), best([np.stack(alone)]))
     examination.agree("labels of ONNX Runtime and PyTorch", best([logits]), best([np.stack([e[0] for e in expected])]))

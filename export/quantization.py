@@ -42,6 +42,9 @@ AS_THEY_ARE = "regions."
 """Parts whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
 strongest, whose token then gets what the detector says."""
 
+HEADS = ("output", "pooler")
+"""What a classifier makes logits of, over one token: it costs next to nothing, and the answer hangs on it."""
+
 
 def in_int8(
     model: Transformer | TransformerClassifier, stored: Mapping[str, Tensor]
@@ -93,11 +96,16 @@ class Quantizer:
                 )
                 step = self.step(name, SIGNED) if is_tied else None
                 return Int8Embedding(*self.rows(f"{name}.weight", module.weight), step)
-            case nn.Linear() if module.weight.shape[0] >= MIN_ROWS and not name.startswith(AS_THEY_ARE):
+            case nn.Linear() if module.weight.shape[0] >= MIN_ROWS and not self.stays(name):
                 kind = POSITIVE if self.follows_relu(name) else SIGNED
                 step = None if name.endswith(("_attention.key", "_attention.value")) else self.step(name, kind)
                 return Int8Linear(*self.rows(f"{name}.weight", module.weight), module.bias, step, kind)
         return None
+
+    def stays(self, name: str) -> bool:
+        """Whether a dense layer stays as it is, however wide."""
+        is_head = isinstance(self.model, TransformerClassifier) and name in HEADS
+        return is_head or name.startswith(AS_THEY_ARE)
 
     def follows_relu(self, name: str) -> bool:
         """Whether a dense layer is the second of a feed-forward network with a ReLU."""

@@ -59,9 +59,11 @@ def decoder_step_signature(model: Transformer) -> Signature:
 
 
 def classifier_signature(model: TransformerClassifier) -> Signature:
-    """classifier.onnx."""
+    """classifier.onnx; where the first token decides, other tokens have no logits."""
     C = len(model.config.labels)
-    outputs: dict[str, Shape] = {"logits": ("B", C), "token_logits": ("B", "S", C)}
+    outputs: dict[str, Shape] = {"logits": ("B", C)}
+    if model.config.pooling != "first":
+        outputs["token_logits"] = ("B", "S", C)
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_model)
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
 

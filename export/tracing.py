@@ -26,6 +26,7 @@ from export.graphs import (
     ClassifierGraph,
     DecoderStepGraph,
     EncoderGraph,
+    FirstTokenGraph,
     Graph,
     TranslationAttentionGraph,
 )
@@ -83,8 +84,9 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
     fused = model.config.attention == "soft"
     if isinstance(model, TransformerClassifier):
         n_layers = model.config.n_encoder_layers * fused
+        graph = FirstTokenGraph(model) if model.config.pooling == "first" else ClassifierGraph(model)
         return {
-            "classifier.onnx": trace(ClassifierGraph(model), classifier_signature(model), n_layers),
+            "classifier.onnx": trace(graph, classifier_signature(model), n_layers),
             "attention.onnx": trace(ClassifierAttentionGraph(model), classifier_attention_signature(model), 0),
         }
     n_encoder, n_decoder = model.config.n_encoder_layers * fused, model.config.n_decoder_layers * fused

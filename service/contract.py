@@ -22,7 +22,7 @@ Matrices = dict[AttentionKind, NDArray[np.float32]]
 Attend = Callable[[list[list[int]], list[list[int]], AttentionKinds], list[Matrices]]
 """What each source and target attended to, without padding."""
 Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
-"""The logits of each token of each source, (S, C), without padding."""
+"""The logits of each token of each source, (S, C), without padding; (1, C) where the first token decides."""
 Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """What the encoder makes of each source, (S, E), without padding."""
 

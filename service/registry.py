@@ -263,7 +263,9 @@ def _tokenizer(artifact: Artifact) -> Tokenizer:
     if VOCABULARY in manifest.files:
         vocabulary = Vocabulary.of(artifact.read(VOCABULARY), manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
-    return Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER), vocabulary, special)
+    # Encoders that come with special tokens of their own were trained on texts as they are.
+    as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
+    return Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER), vocabulary, special, as_it_is)
 
 
 def _models(

@@ -22,13 +22,17 @@ class ClassificationRunner:
 
     def __init__(self, artifact: Artifact, classifier: InferenceSession) -> None:
         self._pad = artifact.manifest.special_tokens.pad
+        self._of_tokens = artifact.manifest.pooling != "first"
         self._session = classifier
 
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """The logits of each token of each source, (S, C), without padding."""
+        """The logits of each token of each source, (S, C), without padding; (1, C) where the first token decides."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        (token_logits,) = self._session.run(["token_logits"], {"input_ids": input_ids, "lengths": lengths})
-        return [row[: len(source)] for row, source in zip(token_logits, sources, strict=True)]
+        output = "token_logits" if self._of_tokens else "logits"
+        (logits,) = self._session.run([output], {"input_ids": input_ids, "lengths": lengths})
+        if not self._of_tokens:
+            return list(logits[:, None])
+        return [row[: len(source)] for row, source in zip(logits, sources, strict=True)]
 
 
 class EmbeddingRunner:

@@ -178,6 +178,9 @@ class ModelCard(BaseModel):
     sources: list[str] = Field(description="Languages that it reads; each is translated into every other of targets.")
     targets: list[str]
     labels: list[str]
+    label_activation: Literal["softmax", "sigmoid"] | None = Field(
+        default=None, description="sigmoid: each label is true or not by itself. Of a classifier."
+    )
     layers: dict[Literal["encoder", "decoder"], int] = Field(description="Attention layers.")
     heads: int = Field(description="Attention heads of one layer.")
     limits: Limits = Field(description="Of one sentence or window; longer texts are split, never cut off.")

@@ -13,7 +13,8 @@ from service.schemas.answers import ClassifierAttention, Evidence, Prediction, S
 from service.schemas.requests import ClassifyRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.tasks.pooling import Pooling, Reading, contributions, pooled, probabilities, windows
+from service.tasks.pooling import Reading, contributions, pooled, probabilities
+from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 
 
@@ -52,11 +53,17 @@ class Classifier:
         """One prediction per text, in order.
 
         Raises:
-            NotAcceptable: a text is white space only, or the attention asked for does not exist or is too much.
+            NotAcceptable: a text is white space only, the model has no evidence, or the attention asked for does not
+                exist or is too much.
             RequestError: what the engines raise.
         """
         deadline = self.pool.clock() + timeout_s
         refuse_white_space(request.text, "classify")
+        if request.evidence and self.manifest.pooling == "first":
+            raise NotAcceptable(
+                f"evidence: the logits of {self.manifest.name} are made of what its first token has become, "
+                'and are no sums over tokens; ask for "attention"'
+            )
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
@@ -78,7 +85,7 @@ class Classifier:
 
     def _text(self, text: str, request: ClassifyRequest, selection: Selection | None) -> _Text:
         [token_ids] = self.tokenizer.encode([text])
-        if not token_ids:
+        if len(token_ids) <= sum(self._around):
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
         return _Text(
             text,
@@ -87,9 +94,15 @@ class Classifier:
                     Sequence(ids, Reading(request.evidence)),
                     Sequence(ids, Seen([], selection)) if selection is not None else None,
                 )
-                for ids in windows(token_ids, self.manifest.limits.max_source_tokens)
+                for ids in windows(token_ids, self.manifest.limits.max_source_tokens, *self._around)
             ],
         )
+
+    @property
+    def _around(self) -> tuple[int, int]:
+        """How many special tokens are before and after a text."""
+        before, after = self.tokenizer.around
+        return len(before), len(after)
 
     def _refuse_too_many(self, windows: list[_Window], request: ClassifyRequest, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
@@ -100,23 +113,26 @@ class Classifier:
 
     def _prediction(self, text: _Text, evidence: bool, selection: Selection | None) -> Prediction:
         readings = [window.reading.output for window in text.windows]
-        lengths = [len(window.reading.source_ids) for window in text.windows]
-        pooling = self.manifest.pooling
+        n_read = [len(window.reading.source_ids) for window in text.windows]
+        lengths = [n - sum(self._around) for n in n_read]
+        pooling, activation = self.manifest.pooling, self.manifest.label_activation
         assert pooling is not None, "a classifier's manifest has one"
-        logits = pooled(readings, lengths, pooling)
-        ranked = sorted(
-            zip(self.manifest.labels, probabilities(logits).tolist(), strict=True), key=lambda pair: -pair[1]
-        )
+        assert activation is not None, "a classifier's manifest has one"
+        found = probabilities(pooled(readings, lengths, pooling), activation)
+        ranked = sorted(zip(self.manifest.labels, found.tolist(), strict=True), key=lambda pair: -pair[1])
         label, score = ranked[0]
-        prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(lengths))
+        prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(n_read))
         if evidence or selection is not None:
-            shown = [ShownToken.of(token) for token in self.tokenizer.read(text.text)]
-            prediction.evidence = self._evidence(shown, readings, lengths, pooling) if evidence else None
+            limit = self.manifest.limits.max_source_tokens
+            tokens = shown_in_windows(self.tokenizer.read(text.text), limit, *self._around)
+            shown = [ShownToken.of(token) for token in tokens]
+            if evidence and pooling != "first":
+                prediction.evidence = self._evidence(shown, readings, lengths, pooling)
             prediction.attention = _attention(shown, text.windows, selection) if selection is not None else None
         return prediction
 
     def _evidence(
-        self, tokens: list[ShownToken], readings: list[Reading], lengths: list[int], pooling: Pooling
+        self, tokens: list[ShownToken], readings: list[Reading], lengths: list[int], pooling: Literal["mean", "max"]
     ) -> Evidence:
         labels, bias = self.manifest.labels, np.array(self.manifest.bias)
         parts, winners = contributions(readings, bias, pooling)

@@ -22,7 +22,8 @@ from service.errors import NotAcceptable
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest
 from service.schemas.timing import Timing
-from service.tasks.pooling import refuse_not_finite, windows
+from service.tasks.pooling import refuse_not_finite
+from service.tasks.windows import windows
 from service.text.languages import Side, Wanted, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import Span
@@ -119,6 +120,7 @@ class Embedder:
     def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
         limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
         prefix: tuple[int, ...] = ()
+        around = (0, 0)
         if self.manifest.task == "translation":
             language, prefix = self._source(request.source)
             spans = sentence_spans(text, language)
@@ -126,12 +128,13 @@ class Embedder:
             nothing = [*prefix, self.manifest.special_tokens.eos]
             pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit, prefix) if piece[1] != nothing]
         else:
-            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if ids]
+            around = len(self.tokenizer.around[0]), len(self.tokenizer.around[1])
+            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if len(ids) > sum(around)]
         if not pieces:
             raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
         stretches = []
         for span, token_ids in pieces:
-            read = [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit)]
+            read = [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit, *around)]
             stretches.append(_Stretch(span.start, span.of(text), prefix, read))
         return stretches
 

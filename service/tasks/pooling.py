@@ -1,14 +1,14 @@
 """Classification in one pass: windows in, logits out.
 
-The graph's own pooling is not used: the last bits of its sums depend on padding, and so on neighbours.
+The graph's own pooling over tokens is not used: the last bits of its sums depend on padding, and so on neighbours.
 
 A text longer than the model's window is read in windows that do not overlap. Their logits are combined as the model
 pools its tokens: the mean weighted by token counts for mean pooling, the largest for max pooling. Both are exactly the
-pooling over all the per-token logits of the text.
+pooling over all the per-token logits of the text. Where the first token of a window decides, the mean is weighted the
+same way.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from service.contract import Classify
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max", "first"]
+Activation = Literal["softmax", "sigmoid"]
 
 
 @dataclass
@@ -41,26 +42,22 @@ def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[R
     for sequence, token_logits in zip(sequences, found, strict=True):
         refuse_not_finite(token_logits)
         exact = token_logits.astype(np.float64)
-        sequence.output.logits = exact.mean(axis=0) if pooling == "mean" else exact.max(axis=0)
+        sequence.output.logits = exact.max(axis=0) if pooling == "max" else exact.mean(axis=0)
         if sequence.output.wants_tokens:
             sequence.output.token_logits = token_logits.copy()
-
-
-def windows(token_ids: list[int], max_tokens: int) -> list[list[int]]:
-    """Cut into the fewest windows of at most `max_tokens`, of nearly equal length."""
-    count = -(-len(token_ids) // max_tokens)
-    bounds = [len(token_ids) * i // count for i in range(count + 1)]
-    return [token_ids[start:end] for start, end in pairwise(bounds)]
 
 
 def pooled(readings: list[Reading], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
     """Logits (C) of a text, from the readings of its windows and their token counts."""
     logits = np.stack([reading.logits for reading in readings if reading.logits is not None])
-    return np.average(logits, axis=0, weights=lengths) if pooling == "mean" else logits.max(axis=0)
+    return logits.max(axis=0) if pooling == "max" else np.average(logits, axis=0, weights=lengths)
 
 
-def probabilities(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each label (C): softmax."""
+def probabilities(logits: NDArray[np.float64], activation: Activation = "softmax") -> NDArray[np.float64]:
+    """Of each label (C): of one label of all, or of each by itself."""
+    if activation == "sigmoid":
+        one_by_one: NDArray[np.float64] = (1 + np.tanh(logits / 2)) / 2  # which never overflows
+        return one_by_one
     exponentials = np.exp(logits - logits.max())
     shares: NDArray[np.float64] = exponentials / exponentials.sum()
     return shares

@@ -61,6 +61,7 @@ class Tokenizer:
         content: of the file, if it has been read.
         vocabulary: where the model has other ids than the tokenizer gives.
         special: ids that are no part of a text, beside those that the tokenizer itself calls special.
+        reads_white_space: whether tabs, line breaks and no-break spaces reach it, or are spaces to it.
 
     Attributes:
         around: the special tokens that it puts before and after a text.
@@ -75,6 +76,7 @@ class Tokenizer:
         content: bytes | None = None,
         vocabulary: Vocabulary | None = None,
         special: Collection[int] = (),
+        reads_white_space: bool = False,
     ) -> None:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
@@ -83,6 +85,7 @@ class Tokenizer:
         # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
         self._tokenizer.encode_special_tokens = True
         self._vocabulary = vocabulary
+        self._reads_white_space = reads_white_space
         decoder = self._tokenizer.decoder
         try:
             self._piece_of = piece_reader(decoder.decode if decoder else " ".join)
@@ -106,10 +109,13 @@ class Tokenizer:
 
     def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
         """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
-        texts = [OTHER_SPACE.sub(" ", text) for text in texts]
+        texts = [self._given(text) for text in texts]
         # What is fast gives ids alone, and no pieces.
         encode = self._tokenizer.encode_batch_fast if self._vocabulary is None else self._tokenizer.encode_batch
         return [[*prefix, *self._ids(encoding)] for encoding in encode(texts)]
+
+    def _given(self, text: str) -> str:
+        return text if self._reads_white_space else OTHER_SPACE.sub(" ", text)
 
     def _ids(self, encoding: tokenizers.Encoding) -> list[int]:
         """What the tokenizer does not know is one piece with its own text, which the vocabulary may have."""
@@ -165,7 +171,7 @@ class Tokenizer:
         Args:
             prefix: tokens before it, which cover nothing.
         """
-        encoding = self._tokenizer.encode(OTHER_SPACE.sub(" ", text))
+        encoding = self._tokenizer.encode(self._given(text))
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
         tokens = [Token(self.name(i), 0, 0) for i in prefix]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from export.classifying import OUTPUTS, Classifier
+from export.classifying import Classifier
 from export.examination import TOLERANCES
 from export.manifest import Precision, Provider, read_manifest
 from export.padding import pad
@@ -16,6 +16,9 @@ SEQUENCES = [RANDOM.integers(4, 300, length).tolist() for length in (9, 1, 30, 4
 CASES = [
     ("mean_classifier", "fp32", "cpu"),
     ("max_classifier", "fp32", "cpu"),
+    ("first_classifier", "fp32", "cpu"),
+    ("first_classifier", "int8", "cpu"),
+    ("first_classifier", "fp16", "cuda"),
     ("mean_classifier", "int8", "cpu"),
     ("mean_classifier", "fp16", "cuda"),
     ("max_classifier", "fp16", "cuda"),
@@ -34,7 +37,10 @@ def test_logits_are_pytorchs(
             logits, token_logits = model(torch.tensor([sequence]), torch.tensor([len(sequence)]))
         tolerance = TOLERANCES[precision] * 3
         assert result.logits == pytest.approx(logits[0].numpy(), abs=tolerance)
-        assert result.token_logits == pytest.approx(token_logits[0].numpy(), abs=tolerance)
+        if kind == "first_classifier":
+            assert result.token_logits is None
+        else:
+            assert result.token_logits == pytest.approx(token_logits[0].numpy(), abs=tolerance)
 
 
 @pytest.mark.parametrize(("kind", "precision", "provider"), CASES)
@@ -44,9 +50,23 @@ def test_neither_neighbours_nor_padding_change_an_answer(
     directory = artifact(kind, precision)
     classifier = Classifier(directory, read_manifest(directory), provider)
     ids, lengths = pad(SEQUENCES, padding=299)
-    logits, token_logits = classifier.session.run(OUTPUTS, {"input_ids": ids, "lengths": lengths})
+    logits, token_logits = classifier.run(ids, lengths)
     for row, sequence in enumerate(SEQUENCES):
         alone = classifier.classify([sequence])[0]
         assert logits[row] == pytest.approx(alone.logits, abs=1e-4)
+        if token_logits is None or alone.token_logits is None:
+            continue
         assert token_logits[row, : len(sequence)] == pytest.approx(alone.token_logits, abs=1e-4)
         assert not token_logits[row, len(sequence) :].any()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_logits_of_the_first_token_are_the_same_bits_alone_and_together(
+    artifact: MakeArtifact, precision: Precision
+) -> None:
+    directory = artifact("first_classifier", precision)
+    classifier = Classifier(directory, read_manifest(directory))
+    for n_sequences in (1, 2, 3, 8, 33):
+        together = classifier.classify(SEQUENCES * n_sequences)
+        for sequence, found in zip(SEQUENCES, together, strict=False):
+            assert found.logits.tolist() == classifier.classify([sequence])[0].logits.tolist()

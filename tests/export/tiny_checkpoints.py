@@ -20,6 +20,7 @@ Kind = Literal[
     "translation_hard",
     "mean_classifier",
     "max_classifier",
+    "first_classifier",
 ]
 
 LAYERS: dict[str, Any] = {
@@ -46,6 +47,16 @@ MODELS: dict[Kind, dict[str, Any]] = {
         "regions": {"width": 20, "detectors": 28},
     },
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
+    "first_classifier": CLASSIFICATION
+    | {
+        "pooling": "first",
+        "pooler": "tanh",
+        "positions": "learned",
+        "activation": "gelu",
+        "embedding_scale": 1.0,
+        "embedding_norm": True,
+        "norm_eps": 1e-12,
+    },
 }
 MAX_SOURCE_TOKENS = 60
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import Reading, contributions, pooled, probabilities, read_logits, windows
+from service.tasks.pooling import Reading, contributions, pooled, probabilities, read_logits
+from service.tasks.windows import windows
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=200), st.integers(1, 50))

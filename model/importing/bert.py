@@ -1,0 +1,93 @@
+"""Sequence classifiers on encoders of BERT's kind, as transformers saves them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from model.config import ClassifierConfig, Config, Provenance
+from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
+from model.importing.encoder_decoder import tensor_of
+from model.importing.hugging_face import CONFIG, licence_of, read_json_if_there
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
+
+HEAD = "ForSequenceClassification"
+
+HEADS: Mapping[str, tuple[str, str, Literal["tanh", "relu"]]] = {
+    "bert": ("bert.pooler.dense", "classifier", "tanh"),
+    "distilbert": ("pre_classifier", "classifier", "relu"),
+    "roberta": ("classifier.dense", "classifier.out_proj", "tanh"),
+}
+"""Of each prefix the two dense layers over the first token, and the function between them."""
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has a sequence classifier on an encoder that is read here."""
+    config = read_json_if_there(directory, CONFIG)
+    return config.get("model_type") in NAMINGS and any(
+        name.endswith(HEAD) for name in config.get("architectures") or ()
+    )
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The classifier of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+    """
+    encoder = read_encoder(directory)
+    tokenizer = read_tokenizer(directory, encoder.fields["vocab_size"])
+    pooler, output, activation = HEADS[encoder.naming.prefix.rstrip(".")]
+    head = {
+        f"{ours}.{end}": tensor_of(encoder.tensors, f"{theirs}.{end}")
+        for ours, theirs in (("pooler", pooler), ("output", output))
+        for end in ("weight", "bias")
+    }
+    labels = _labels(encoder.config, len(head["output.bias"]))
+    try:
+        classifier = ClassifierConfig(
+            **encoder.fields,
+            special_tokens=special_tokens(tokenizer, encoder.config),
+            labels=labels,
+            label_activation=_label_activation(encoder.config, len(labels)),
+            pooling="first",
+            pooler=activation,
+        )
+        config = Config(
+            name=options.name or directory.name,
+            description=f"{encoder.naming.family}, a classifier of {len(labels)} labels.",
+            max_tokens=longest_input(length_limits(directory), encoder.n_positions),
+            model=classifier,
+            provenance=Provenance(source=directory.name, family=encoder.naming.family, licence=licence_of(directory)),
+        )
+    except ValidationError as error:
+        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+    return Imported(config, {**encoder.weights, **head}, tokenizer)
+
+
+def _labels(config: Mapping[str, Any], n_labels: int) -> tuple[str, ...]:
+    """In the order of the logits; those that have no names are numbered, as elsewhere."""
+    named = config.get("id2label") or {str(i): f"LABEL_{i}" for i in range(n_labels)}
+    try:
+        labels = tuple(str(named[key]) for key in sorted(named, key=int))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ModelImportError(f"{CONFIG}: id2label does not number labels: {error}") from error
+    if len(labels) != n_labels or sorted(map(int, named)) != list(range(n_labels)):
+        raise ModelImportError(f"{CONFIG} has {len(labels)} labels in id2label, and the weights have {n_labels}")
+    if len(set(labels)) < n_labels:
+        raise ModelImportError(f"{CONFIG}: two labels of id2label have one name")
+    return labels
+
+
+def _label_activation(config: Mapping[str, Any], n_labels: int) -> Literal["softmax", "sigmoid"]:
+    kind = config.get("problem_type") or ("regression" if n_labels == 1 else "single_label_classification")
+    if kind == "multi_label_classification":
+        return "sigmoid"
+    if kind == "single_label_classification" and n_labels > 1:
+        return "softmax"
+    raise ModelImportError(
+        f"the model gives {n_labels} number{'s' * (n_labels > 1)} and no probabilities (problem_type {kind}); "
+        "classifiers are read here"
+    )

@@ -1,0 +1,178 @@
+"""Tokenizers of encoders, by the files that a directory has: a model's type does not tell which one it reads.
+
+Source: Wu et al. 2016 (WordPiece), Radford et al. 2019 (byte-level BPE), Kudo and Richardson 2018 (SentencePiece).
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from model.config import SpecialTokens
+from model.importing.hugging_face import TOKENIZER_CONFIG, read_json, read_json_if_there
+from model.importing.imported import ModelImportError
+from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.tokenizer import special_around
+
+TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
+    "tokenizer.json",
+    "vocab.txt",
+    ("vocab.json", "merges.txt"),
+    "sentencepiece.bpe.model",
+)
+SPECIAL_TOKENS_MAP = "special_tokens_map.json"
+ENDLESS = 100_000
+"""transformers writes 10^30 where nobody said a limit."""
+
+
+def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
+    """The tokenizer of a directory, which cuts off nothing and adds no padding.
+
+    Args:
+        vocab_size: of the model.
+
+    Raises:
+        ModelImportError: its files are missing or damaged, or it has more tokens than the model, or puts no special
+            tokens around a text.
+    """
+    if (directory / TOKENIZER).is_file():
+        tokenizer = _whole(directory)
+    elif (directory / WORD_PIECES).is_file():
+        tokenizer = _word_pieces(directory)
+    elif all((directory / name).is_file() for name in BYTE_PAIRS):
+        tokenizer = _byte_pairs(directory)
+    elif (directory / SENTENCE_PIECES).is_file():
+        tokenizer = _sentence_pieces(directory)
+    else:
+        raise ModelImportError(
+            f"its tokenizer is missing: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES}"
+        )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    last = max(tokenizer.get_vocab(with_added_tokens=True).values())
+    if last >= vocab_size:
+        raise ModelImportError(f"its tokenizer has a token {last}, and the model has {vocab_size} tokens from 0 on")
+    before, after = special_around(tokenizer)
+    if not before or not after:
+        raise ModelImportError("its tokenizer puts no special tokens around a text, which encoders are trained with")
+    return tokenizer
+
+
+def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTokens:
+    """Their ids; what stands before a text, often [CLS], is `bos`, and what stands behind it `eos`."""
+    before, after = special_around(tokenizer)
+    model = json.loads(tokenizer.to_str())["model"]
+    unk = model.get("unk_id", tokenizer.token_to_id(model.get("unk_token") or "<unk>"))
+    pad = config.get("pad_token_id") or 0
+    return SpecialTokens(pad=pad, unk=pad if unk is None else unk, bos=before[0], eos=after[-1])
+
+
+def length_limits(directory: Path) -> list[int]:
+    """The most tokens of a text, special ones included, that its tokenizer was made for, if it says so."""
+    said = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_max_length")
+    return [int(said)] if isinstance(said, int | float) and 0 < said < ENDLESS else []
+
+
+def _whole(directory: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelImportError(f"{TOKENIZER} is no tokenizer: {error}") from error
+    if tokenizer.decoder is None:  # nothing but showing tokens needs it
+        is_byte_level, is_word_piece = (isinstance(tokenizer.model, kind) for kind in (models.BPE, models.WordPiece))
+        tokenizer.decoder = (
+            decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
+        )
+    return tokenizer
+
+
+def _word_pieces(directory: Path) -> Tokenizer:
+    settings = read_json_if_there(directory, TOKENIZER_CONFIG)
+    name = _names(directory)
+    words = (directory / WORD_PIECES).read_text(encoding="utf-8").rstrip("\n").split("\n")
+    ids = {word: i for i, word in enumerate(words)}
+    unk, cls, sep = name("unk", "[UNK]"), name("cls", "[CLS]"), name("sep", "[SEP]")
+    special = [name("pad", "[PAD]"), unk, cls, sep, name("mask", "[MASK]")]
+    _refuse_without((unk, cls, sep), ids, WORD_PIECES)
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=unk, max_input_chars_per_word=100))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+        strip_accents=settings.get("strip_accents"),
+        lowercase=settings.get("do_lower_case", True),
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens([token for token in special if token in ids])
+    tokenizer.post_processor = processors.BertProcessing((sep, ids[sep]), (cls, ids[cls]))
+    return _with_more(tokenizer, directory)
+
+
+def _byte_pairs(directory: Path) -> Tokenizer:
+    space_before = bool(read_json_if_there(directory, TOKENIZER_CONFIG).get("add_prefix_space", False))
+    name = _names(directory)
+    ids = read_json(directory, BYTE_PAIRS[0])
+    cls, sep = name("cls", "<s>"), name("sep", "</s>")
+    special = [cls, name("pad", "<pad>"), sep, name("unk", "<unk>")]
+    _refuse_without((cls, sep), ids, BYTE_PAIRS[0])
+    try:
+        merges = models.BPE.read_file(*(str(directory / file) for file in BYTE_PAIRS))[1]
+        tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=name("unk", "<unk>")))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelImportError(f"{' and '.join(BYTE_PAIRS)} are no tokenizer: {error}") from error
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=space_before)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([token for token in special if token in ids])
+    if (mask := name("mask", "<mask>")) in ids:
+        tokenizer.add_special_tokens([AddedToken(mask, lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.RobertaProcessing(
+        (sep, ids[sep]), (cls, ids[cls]), trim_offsets=True, add_prefix_space=space_before
+    )
+    return _with_more(tokenizer, directory)
+
+
+def _sentence_pieces(directory: Path) -> Tokenizer:
+    """XLM-R's: the ids of fairseq, which has four special tokens before the pieces, and a mask behind them."""
+    name = _names(directory)
+    model = read_model(directory / SENTENCE_PIECES)
+    tokenizer = tokenizer_of(model)
+    if not isinstance(tokenizer.model, models.Unigram):
+        raise ModelImportError(f"{SENTENCE_PIECES} has merged pieces, and XLM-RoBERTa's are of a unigram model")
+    special = [name("bos", "<s>"), name("pad", "<pad>"), name("eos", "</s>"), name("unk", "<unk>")]
+    pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[3:]]
+    mask = name("mask", "<mask>")
+    tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *pieces, (mask, 0.0)], unk_id=3)
+    tokenizer.add_special_tokens([*special, AddedToken(mask, lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{special[0]} $A {special[2]}", special_tokens=[(special[0], 0), (special[2], 2)]
+    )
+    return _with_more(tokenizer, directory)
+
+
+def _names(directory: Path) -> Callable[[str, str], str]:
+    """What a special token is called: by its kind, and what it usually is called."""
+    said = {**read_json_if_there(directory, TOKENIZER_CONFIG), **read_json_if_there(directory, SPECIAL_TOKENS_MAP)}
+
+    def name(kind: str, usual: str) -> str:
+        token = said.get(f"{kind}_token") or usual
+        return str(token["content"] if isinstance(token, dict) else token)
+
+    return name
+
+
+def _refuse_without(tokens: tuple[str, ...], ids: Mapping[str, int], file: str) -> None:
+    for token in tokens:
+        if token not in ids:
+            raise ModelImportError(f"{file} has no {token}")
+
+
+def _with_more(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
+    """With the tokens that somebody added to the published ones, where they come next."""
+    for token, token_id in sorted(read_json_if_there(directory, "added_tokens.json").items(), key=lambda pair: pair[1]):
+        tokenizer.add_tokens([AddedToken(token, normalized=False)])
+        if tokenizer.token_to_id(token) != token_id:
+            raise ModelImportError(f"added_tokens.json gives {token} the id {token_id}, which does not come next")
+    return tokenizer

@@ -1,0 +1,33 @@
+"""Texts longer than a model reads, in windows that do not overlap, each in the special tokens that texts are in."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TypeVar
+
+from service.text.tokens import Token
+
+Item = TypeVar("Item")
+
+
+def windows(tokens: list[Item], max_tokens: int, n_before: int = 0, n_after: int = 0) -> list[list[Item]]:
+    """The fewest windows of at most `max_tokens`, of nearly equal length.
+
+    Args:
+        n_before, n_after: how many tokens at both ends of the text every window has at its own.
+    """
+    end = len(tokens) - n_after
+    before, text, after = tokens[:n_before], tokens[n_before:end], tokens[end:]
+    count = max(1, -(-len(text) // (max_tokens - n_before - n_after)))
+    bounds = [len(text) * i // count for i in range(count + 1)]
+    return [[*before, *text[start:stop], *after] for start, stop in pairwise(bounds)]
+
+
+def shown_in_windows(tokens: list[Token], max_tokens: int, n_before: int, n_after: int) -> Iterator[Token]:
+    """The same windows of tokens as one list, those around each window where it begins and ends in the text."""
+    for window in windows(tokens, max_tokens, n_before, n_after):
+        end = len(window) - n_after
+        text = window[n_before:end]
+        first, last = (text[0].start, text[-1].end) if text else (0, 0)
+        yield from (token._replace(start=first, end=first) for token in window[:n_before])
+        yield from text
+        yield from (token._replace(start=last, end=last) for token in window[end:])

@@ -1,0 +1,154 @@
+"""Tiny encoders in directories as transformers saves them, with tokenizers in each of their formats, learned here.
+
+Dimensions are all different, and weights so large that every token of a text changes what is made of it.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from torch import Tensor, nn
+
+TEXTS = [
+    "A masterpiece of film-making, I'd say.",
+    "Two hours of my life that nobody gives back to me!",
+    "It is neither good nor bad: 7 out of 10, perhaps 8.",
+    "  Spaces before,\ttabs  between\nand a line break; a no-break\u00a0space too. ",
+    "Ünïcode: naïve façade, straße, ÉCOLE, Ελληνικά, 東京タワー, e\u0301 \ufb01 \uff21 👍🏽",
+    "He said [SEP] and </s> as one says words.",
+    "x",
+    "The ending was the best of it, and the rest of it was dull, " * 6,
+]
+SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40, "num_hidden_layers": 2}
+N_POSITIONS = 48
+"""Of tokens, special ones included: the last of the texts has more."""
+
+
+def write_word_pieces(directory: Path) -> int:
+    """vocab.txt alone, as the older of BERT's directories have it; the number of tokens."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=190, special_tokens=special, limit_alphabet=60, show_progress=False)
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    ids = tokenizer.get_vocab()
+    (directory / "vocab.txt").write_text("".join(f"{token}\n" for token in sorted(ids, key=ids.__getitem__)))
+    (directory / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 512}))
+    return len(ids)
+
+
+def write_tokenizer_json(directory: Path) -> int:
+    """tokenizer.json as sentence-transformers saves it: with truncation and padding, which serving must not do."""
+    n_tokens = write_word_pieces(directory)
+    fast = transformers.BertTokenizer.from_pretrained(directory).backend_tokenizer
+    fast.enable_truncation(16)
+    fast.enable_padding(length=16)
+    (directory / "vocab.txt").unlink()
+    fast.save(str(directory / "tokenizer.json"))
+    return n_tokens
+
+
+def write_byte_pairs(directory: Path) -> int:
+    """RoBERTa's vocab.json and merges.txt."""
+    tokenizer = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    tokenizer.train_from_iterator(TEXTS, vocab_size=330, special_tokens=special, show_progress=False)
+    tokenizer.save_model(str(directory))
+    return int(tokenizer.get_vocab_size())
+
+
+def write_sentence_pieces(directory: Path) -> int:
+    """XLM-RoBERTa's sentencepiece.bpe.model, of which a unigram model was made."""
+    import sentencepiece  # prints at its first use
+
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXTS * 3),
+        model_prefix=str(directory / "sentencepiece.bpe"),
+        vocab_size=170,
+        hard_vocab_limit=False,
+        character_coverage=0.98,
+        minloglevel=2,
+    )
+    (directory / "sentencepiece.bpe.vocab").unlink()
+    processor = sentencepiece.SentencePieceProcessor(str(directory / "sentencepiece.bpe.model"))
+    return int(processor.vocab_size()) + 2  # <pad> and <mask>
+
+
+Write = Callable[[Path], int]
+
+FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
+    "bert": ("Bert", write_word_pieces, SIZES | {"max_position_embeddings": N_POSITIONS}),
+    "distilbert": (
+        "DistilBert",
+        write_tokenizer_json,
+        {"dim": 24, "n_heads": 3, "hidden_dim": 40, "n_layers": 2, "max_position_embeddings": N_POSITIONS},
+    ),
+    "roberta": (
+        "Roberta",
+        write_byte_pairs,
+        SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+    ),
+    "xlm-roberta": (
+        "XLMRoberta",
+        write_sentence_pieces,
+        SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+    ),
+}
+"""By model_type: the name in its classes, its tokenizer, and what its configuration has."""
+
+
+def write_encoder(directory: Path, family: str, kind: str, **changes: Any) -> Any:
+    """A directory, and transformers' own model of it.
+
+    Args:
+        kind: "Model", or "ForSequenceClassification".
+        changes: of the configuration.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    name, write_tokenizer, sizes = FAMILIES[family]
+    n_tokens = write_tokenizer(directory)
+    config = getattr(transformers, f"{name}Config")(**{"vocab_size": n_tokens} | sizes | changes)
+    model = getattr(transformers, f"{name}{kind}")(config).eval()
+    randomize(model)
+    model.save_pretrained(directory)
+    return model
+
+
+def randomize(model: nn.Module) -> None:
+    random = torch.Generator().manual_seed(7)
+    for name, parameter in model.named_parameters():
+        values = torch.randn(parameter.shape, generator=random)
+        parameter.data = 1 + values / 5 if "orm.weight" in name else values * (1.0 if "word_emb" in name else 0.3)
+
+
+def original_tokenizer(directory: Path) -> Any:
+    """transformers' own of a directory."""
+    return transformers.AutoTokenizer.from_pretrained(directory)
+
+
+def original_ids(directory: Path, text: str) -> list[int]:
+    """What transformers reads, which takes names of special tokens in a text for these."""
+    tokenizer = original_tokenizer(directory)
+    ids: list[int] = tokenizer(text, truncation=False, padding=False, split_special_tokens=True)["input_ids"]
+    return ids
+
+
+@torch.inference_mode()
+def original_logits(model: Any, ids: list[int]) -> Tensor:
+    """Logits (C) of one sequence."""
+    found: Tensor = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
+    logits: Tensor = found.logits[0]  # type: ignore[attr-defined]
+    return logits
+
+
+@torch.inference_mode()
+def original_states(model: Any, ids: list[int]) -> Tensor:
+    """Last hidden states (S, E) of one sequence."""
+    found = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
+    states: Tensor = found.last_hidden_state[0]
+    return states

@@ -1,0 +1,152 @@
+"""Classifiers of BERT's kind are what transformers computes, tokens included, or are refused in a sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoint import build_model
+from model.importing import bert
+from model.importing.imported import Imported, ModelImportError, Options
+from model.weights import give_weights
+from tests.model.importing.encoder_checkpoints import (
+    FAMILIES,
+    N_POSITIONS,
+    TEXTS,
+    original_ids,
+    original_logits,
+    write_encoder,
+)
+
+HEAD = "ForSequenceClassification"
+NAMES = {"id2label": {0: "bad", 1: "so so", 2: "good"}}
+
+
+def logits_of(imported: Imported, ids: list[int]) -> torch.Tensor:
+    model = build_model(imported.config)
+    give_weights(model, imported.weights)
+    with torch.inference_mode():
+        found: torch.Tensor = model.eval()(torch.tensor([ids]), torch.tensor([len(ids)]))[0][0]
+    return found
+
+
+def ids_of(imported: Imported, text: str) -> list[int]:
+    ids: list[int] = imported.tokenizer.encode(text).ids
+    return ids
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokens_and_logits_are_those_of_transformers(tmp_path: Path, family: str) -> None:
+    original = write_encoder(tmp_path, family, HEAD, **NAMES)
+    assert bert.recognizes(tmp_path)
+    imported = bert.read(tmp_path, Options(name="mine"))
+    assert imported.config.name == "mine"
+    assert imported.config.max_tokens == N_POSITIONS
+    assert imported.config.model.labels == ("bad", "so so", "good")  # type: ignore[union-attr]
+    found = []
+    for text in TEXTS:
+        ids = ids_of(imported, text)
+        assert ids == original_ids(tmp_path, text), text
+        expected = original_logits(original, ids[:N_POSITIONS])
+        found.append(logits_of(imported, ids[:N_POSITIONS]))
+        assert found[-1].tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+    assert torch.stack(found).std(dim=0).min() > 0.05, "texts make a difference"
+
+
+def test_the_id_of_every_special_token_is_known(tmp_path: Path) -> None:
+    for family, expected in (("bert", (0, 1, 2, 3)), ("roberta", (1, 3, 0, 2)), ("xlm-roberta", (1, 3, 0, 2))):
+        write_encoder(tmp_path / family, family, HEAD)
+        tokens = bert.read(tmp_path / family, Options()).config.model.special_tokens
+        assert (tokens.pad, tokens.unk, tokens.bos, tokens.eos) == expected
+
+
+def test_weights_stay_as_precise_as_they_are_stored(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", HEAD).to(torch.float16).save_pretrained(tmp_path)
+    weights = bert.read(tmp_path, Options()).weights
+    assert {tensor.dtype for name, tensor in weights.items() if name != "embedding.encoding"} == {torch.float16}
+    assert weights["embedding.encoding"].dtype == torch.float32, "which is a sum of two"
+
+
+def test_older_names_of_norms_are_read(tmp_path: Path) -> None:
+    model = write_encoder(tmp_path, "bert", HEAD)
+    (tmp_path / "model.safetensors").unlink()
+    older = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): tensor
+        for name, tensor in model.state_dict().items()
+    }
+    torch.save(
+        {**older, "bert.embeddings.position_ids": torch.arange(N_POSITIONS)[None]}, tmp_path / "pytorch_model.bin"
+    )
+    imported = bert.read(tmp_path, Options())
+    ids = ids_of(imported, TEXTS[0])
+    assert logits_of(imported, ids).tolist() == pytest.approx(original_logits(model, ids).tolist(), abs=1e-5)
+
+
+def test_what_the_tokenizer_was_made_for_limits_a_text(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", HEAD)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 20}))
+    assert bert.read(tmp_path, Options()).config.max_tokens == 20
+
+
+def test_labels_are_each_by_itself_where_the_model_says_so(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", HEAD, problem_type="multi_label_classification", num_labels=1)
+    model = bert.read(tmp_path, Options()).config.model
+    assert (model.label_activation, model.labels) == ("sigmoid", ("LABEL_0",))  # type: ignore[union-attr]
+
+
+def change(directory: Path, **changes: Any) -> None:
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps(config | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"problem_type": "regression"}, "3 numbers and no probabilities"),
+        ({"hidden_act": "gelu_fast"}, "activation gelu_fast is not read here; relu, gelu,"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type relative_key"),
+        ({"is_decoder": True}, "the model is a decoder"),
+        ({"id2label": {"0": "a", "1": "b"}}, "2 labels in id2label, and the weights have 3"),
+        ({"id2label": {"0": "a", "1": "b", "2": "a"}}, "two labels of id2label have one name"),
+        ({"num_attention_heads": 5}, "d_model 24 is not a multiple of n_heads 5"),
+        ({"num_hidden_layers": 3}, "the weights have no encoder.layer.2"),
+        ({"num_hidden_layers": 1}, "which no BERT has"),
+        ({"hidden_size": None}, "config.json has no hidden_size"),
+    ],
+)
+def test_what_is_not_read_is_refused_in_a_sentence(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    write_encoder(tmp_path, "bert", HEAD, **NAMES)
+    change(tmp_path, **changes)
+    with pytest.raises(ModelImportError) as told:
+        bert.read(tmp_path, Options())
+    assert message in str(told.value)
+
+
+def test_a_model_of_regression_is_refused(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "distilbert", HEAD, num_labels=1)
+    with pytest.raises(ModelImportError, match="gives 1 number and no probabilities"):
+        bert.read(tmp_path, Options())
+
+
+def test_a_missing_or_foreign_tokenizer_is_told(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", HEAD)
+    words = (tmp_path / "vocab.txt").read_text()
+    (tmp_path / "vocab.txt").write_text(words + "more\n")
+    with pytest.raises(ModelImportError, match=r"has a token \d+, and the model has \d+ tokens from 0 on"):
+        bert.read(tmp_path, Options())
+    (tmp_path / "vocab.txt").unlink()
+    with pytest.raises(ModelImportError, match="its tokenizer is missing"):
+        bert.read(tmp_path, Options())
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelImportError, match=r"tokenizer\.json is no tokenizer"):
+        bert.read(tmp_path, Options())
+
+
+def test_other_models_are_not_recognized(tmp_path: Path) -> None:
+    assert not bert.recognizes(tmp_path)
+    write_encoder(tmp_path, "bert", "Model")
+    assert not bert.recognizes(tmp_path)
+    change(tmp_path, model_type="mpnet", architectures=["MPNetForSequenceClassification"])
+    assert not bert.recognizes(tmp_path)
