@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, processors
 from torch import Tensor
 
-from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
+from model.config import Config, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
 from model.importing.hugging_face import (
     CONFIG,
@@ -23,10 +22,10 @@ from model.importing.hugging_face import (
     required,
 )
 from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.marian_pieces import labels_of, languages, named, source_tokenizer
 from model.importing.positions import sines_then_cosines
-from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.importing.weights_files import read_tensors
-from model.tokenizer import EOS, Vocabulary
+from model.tokenizer import Vocabulary
 
 FAMILY = "MarianMT"
 
@@ -46,7 +45,9 @@ def read(directory: Path, options: Options) -> Imported:
     _refuse_variants(config)
     generation = read_generation(directory, config)
     vocabulary = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
-    source, target = _languages(vocabulary.source, tokenizer_config, options)
+    labels = labels_of(vocabulary.source)
+    said = () if labels else _said(tokenizer_config, "target_lang")
+    source, target = languages(labels, _said(tokenizer_config, "source_lang"), said, options)
     shared = config.get("share_encoder_decoder_embeddings", True)
     tensors = read_tensors(directory)
     weights, extra = _embeddings(tensors, config, shared)
@@ -78,14 +79,14 @@ def read(directory: Path, options: Options) -> Imported:
     return Imported(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {_named(source)} to {_named(target)}.",
+            description=f"{FAMILY}, {named(source)} to {named(target)}.",
             max_tokens=n_positions,
             model=transformer,
             decoding=generation.decoding,
             provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
         ),
         {**weights, "is_target_token": written},
-        _tokenizer(directory),
+        source_tokenizer(directory / "source.spm"),
         vocabulary,
         notes=generation.notes,
     )
@@ -131,47 +132,6 @@ def _vocabulary(directory: Path, separate: bool) -> Vocabulary:
     return Vocabulary(source, target, source["<unk>"])
 
 
-def _languages(
-    vocabulary: Mapping[str, int], tokenizer_config: Mapping[str, Any], options: Options
-) -> tuple[str | tuple[Language, ...], str | tuple[Language, ...]]:
-    """The languages of a model; of one with several targets a token of the source says which is wanted."""
-    tokens = {piece[2:-2]: i for piece, i in vocabulary.items() if piece.startswith(">>") and piece.endswith("<<")}
-    sources = options.sources or _said(tokenizer_config, "source_lang")
-    if not sources:
-        raise ModelImportError(f"{TOKENIZER_CONFIG} has no source_lang: name the language with --source")
-    source: str | tuple[Language, ...] = sources[0] if len(sources) == 1 else _plain(sources)
-    if tokens:
-        for code in options.targets:
-            if code not in tokens:
-                raise ModelImportError(f"vocab.json has no token >>{code}<<; there are {', '.join(sorted(tokens))}")
-        return source, tuple(Language(code=c, source_prefix=(tokens[c],)) for c in options.targets or tokens)
-    targets = options.targets or _said(tokenizer_config, "target_lang")
-    if not targets:
-        raise ModelImportError(f"{TOKENIZER_CONFIG} has no target_lang: name the language with --target")
-    if len(targets) > 1:
-        raise ModelImportError(f"the model writes one language, and these are named: {', '.join(targets)}")
-    return source, targets[0]
-
-
-def _plain(codes: tuple[str, ...]) -> tuple[Language, ...]:
-    return tuple(Language(code=code) for code in codes)
-
-
 def _said(tokenizer_config: Mapping[str, Any], key: str) -> tuple[str, ...]:
     said = tokenizer_config.get(key)
     return (str(said),) if said else ()
-
-
-def _named(languages: str | tuple[Language, ...]) -> str:
-    if isinstance(languages, str):
-        return languages
-    return ", ".join(one.code for one in languages) if len(languages) < 6 else f"{len(languages)} languages"
-
-
-def _tokenizer(directory: Path) -> Tokenizer:
-    path = directory / "source.spm"
-    if not path.is_file():
-        raise ModelImportError("source.spm is missing")
-    tokenizer = tokenizer_of(read_model(path))
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, 0)])
-    return tokenizer

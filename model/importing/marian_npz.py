@@ -1,0 +1,224 @@
+"""OPUS-MT's releases in Marian's own format (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
+
+decoder.yml names the weights (.npz) and the vocabularies, and says how to search; source.spm cuts a text into pieces.
+Marian's positions are not those of transformers' copy of it (model/importing/marian.py).
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+from tokenizers import Tokenizer
+
+from model.checkpoint import Alignment
+from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
+from model.importing.encoder_decoder import rounded_up
+from model.importing.hugging_face import NO_THRESHOLD
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.marian_pieces import Languages, labels_of, languages, named, read_pieces, source_tokenizer
+from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
+from model.importing.positions import sines_then_cosines
+from model.importing.yaml_files import read_text, read_yaml
+from model.tokenizer import EOS, UNK, Vocabulary
+
+FAMILY = "OPUS-MT (Marian)"
+DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE", "README.md"
+
+N_POSITIONS = 512
+"""Marian has any number; those of OPUS-MT were trained on at most 500 tokens."""
+NORM_EPS = 1e-6
+BEAM_SIZE, WIDEST = 12, 8
+"""Marian's, where decoder.yml has none; and the widest that is served."""
+CHANGING: Mapping[str, tuple[object, ...]] = {
+    "allow-unk": ("false",),
+    "max-length-factor": ("3",),
+    "output-sampling": ([], "false"),
+    "shortlist": ([],),
+    "word-penalty": ("0", "0.0"),
+}
+"""Settings of a search that are not followed here, and values with which they change nothing."""
+_REPLACES = re.compile(r"\bs/[^\x00-\x7f]|normalize-punctuation|replace-unicode-punctuation")
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has a model in Marian's own format."""
+    return (directory / DECODER).is_file() or any(directory.glob("*.npz"))
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The model of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+    """
+    decoder = read_yaml(directory / DECODER)
+    npz = _named_file(directory, decoder, "models")
+    file = read_npz(npz)
+    vocabulary, tokenizer = _pieces(directory, decoder)
+    pad = max(len(vocabulary.source), len(vocabulary.target))  # Marian has none: the first row that is added
+    n_tokens = rounded_up(pad + 1)
+    release = _release(directory)
+    source, target = _languages(directory, vocabulary, release, options)
+    architecture = file.architecture
+    if architecture.is_shared_embedding and vocabulary.source != vocabulary.target:
+        raise ModelImportError("encoder and decoder share one embedding, but not one vocabulary")
+    transformer = TransformerConfig(
+        vocab_size=n_tokens,
+        source_vocab_size=None if architecture.is_shared_embedding else n_tokens,
+        special_tokens=SpecialTokens(pad=pad, unk=vocabulary.unk, bos=pad, eos=vocabulary.target[EOS]),
+        d_model=architecture.dim_emb,
+        n_heads=architecture.transformer_heads,
+        d_ff=architecture.transformer_dim_ffn,
+        n_encoder_layers=architecture.enc_depth,
+        n_decoder_layers=architecture.dec_depth,
+        max_positions=N_POSITIONS,
+        norm_eps=NORM_EPS,
+        positions="learned",
+        activation=ACTIVATIONS[architecture.transformer_ffn_activation],
+        tied_output=architecture.is_tied_output,
+        output_bias=True,
+        source=source,
+        target=target,
+    )
+    weights = Weights(file, n_tokens).by_our_names(len(vocabulary.source), len(vocabulary.target))
+    encoding = sines_then_cosines(N_POSITIONS, transformer.d_model, transformer.d_model / 2 - 1)
+    weights["embedding.encoding"] = encoding
+    if transformer.has_source_embedding:
+        weights["encoder_embedding.encoding"] = encoding.clone()
+    weights["is_target_token"] = torch.arange(n_tokens) < len(vocabulary.target)
+    weights["is_target_token"][vocabulary.unk] = False
+    decoding, notes = _decoding(decoder)
+    return Imported(
+        Config(
+            name=options.name or directory.name,
+            description=f"{FAMILY}, {named(source)} to {named(target)}.",
+            max_tokens=N_POSITIONS,
+            model=transformer,
+            decoding=decoding,
+            provenance=Provenance(source=directory.name, family=FAMILY, licence=_licence(directory)),
+        ),
+        weights,
+        tokenizer,
+        vocabulary,
+        _alignment(architecture, f"{release.get('modeltype')} {npz.name}"),
+        (*notes, *_of_preprocessing(directory)),
+    )
+
+
+def _named_file(directory: Path, decoder: Mapping[str, Any], key: str, place: int = 0) -> Path:
+    """A file of the directory that decoder.yml names, wherever it says that it is."""
+    names = decoder.get(key)
+    if not isinstance(names, list) or place >= len(names):
+        raise ModelImportError(f"{DECODER} does not name the {key}")
+    if key == "models" and len(names) > 1:
+        raise ModelImportError(f"{DECODER} names {len(names)} models, and ensembles are not read here")
+    path = directory / PurePath(str(names[place])).name
+    if not path.is_file():
+        raise ModelImportError(f"{path.name} is missing, which {DECODER} names")
+    if key == "models" and path.suffix != ".npz":
+        raise ModelImportError(f"{path.name} is not read here: of Marian's formats .npz is")
+    return path
+
+
+def _pieces(directory: Path, decoder: Mapping[str, Any]) -> tuple[Vocabulary, Tokenizer]:
+    """The ids of pieces, and what cuts a source into them."""
+    source_path, target_path = (_named_file(directory, decoder, "vocabs", place) for place in (0, 1))
+    source = read_pieces(source_path)
+    target = source if target_path == source_path else read_pieces(target_path)
+    for piece in (UNK, EOS):
+        if source[piece] != target[piece]:
+            raise ModelImportError(f"{source_path.name} and {target_path.name} have different ids of {piece}")
+    if source_path.suffix == ".spm":
+        return Vocabulary(source, target, source[UNK]), source_tokenizer(source_path)
+    if (directory / "source.bpe").is_file():
+        raise ModelImportError("its pieces are made by BPE (source.bpe), which is not read here; SentencePiece is")
+    return Vocabulary(source, target, source[UNK]), source_tokenizer(directory / "source.spm")
+
+
+def _release(directory: Path) -> dict[str, Any]:
+    """What the file about the release says; empty where there is none, or it is no YAML: programs wrote it."""
+    for path in sorted(directory.glob("*.yml")):
+        if path.name != DECODER and not path.name.endswith(".vocab.yml"):
+            try:
+                content = read_yaml(path)
+            except ModelImportError:
+                continue
+            if "source-languages" in content:
+                return content
+    return {}
+
+
+def _languages(
+    directory: Path, vocabulary: Vocabulary, release: Mapping[str, Any], options: Options
+) -> tuple[Languages, Languages]:
+    """As a user says, or the file about the release does, or the card of older ones.
+
+    A vocabulary may have labels of languages that its model does not read: the release tells the `used` ones.
+    """
+    used = [label[2:-2] for label in _list(release, "use-target-labels")]
+    labels = labels_of(vocabulary.source) if used or not release else {}
+    read = _list(release, "source-languages") or _of_card(directory, "source")
+    written = used or _list(release, "target-languages") or _of_card(directory, "target")
+    return languages(labels, read, written, options)
+
+
+def _list(release: Mapping[str, Any], key: str) -> list[str]:
+    value = release.get(key) or []
+    return [str(one) for one in value] if isinstance(value, list) else str(value).split()
+
+
+def _of_card(directory: Path, side: str) -> list[str]:
+    """The card has older releases of a model too; the last one is this."""
+    path = directory / CARD
+    found = re.findall(rf"^\* {side} language\(s\): (.+)$", read_text(path) if path.is_file() else "", re.MULTILINE)
+    return re.split(r"[\s,]+", found[-1].strip()) if found else []
+
+
+def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:
+    """How decoder.yml searches, and what of it is not followed."""
+    notes = [
+        f"{DECODER} asks for {key} {decoder[key]}, which is not followed here"
+        for key, neutral in CHANGING.items()
+        if key in decoder and decoder[key] not in neutral
+    ]
+    beam_size = str(decoder.get("beam-size", BEAM_SIZE))
+    if beam_size.isdecimal() and int(beam_size) > WIDEST:
+        notes.append(f"{DECODER} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
+        beam_size = str(WIDEST)
+    normalize = str(decoder.get("normalize", "false"))
+    try:
+        decoding = Decoding.model_validate(
+            {
+                "beam_size": beam_size,
+                "length_penalty": {"true": 1.0, "false": 0.0}.get(normalize, normalize),
+                "beam_threshold": NO_THRESHOLD,
+            }
+        )
+    except ValidationError as error:
+        raise ModelImportError(f"{DECODER}: beam-size {beam_size}, normalize {normalize}: no such search") from error
+    return decoding, notes
+
+
+def _alignment(architecture: Architecture, modeltype: str) -> Alignment | None:
+    """The first head of one layer, where a model was trained to align (Garg et al. 2019)."""
+    if "align" not in modeltype:
+        return None
+    return Alignment(layer=architecture.alignment_layer, heads=(0,), next_row=False)
+
+
+def _of_preprocessing(directory: Path) -> list[str]:
+    """That texts are not changed as those that the model was trained on."""
+    path = directory / PREPROCESSING
+    if not path.is_file() or not _REPLACES.search(read_text(path)):
+        return []
+    return [f"{PREPROCESSING} replaces signs, as typographic quotes by straight ones, which is not followed here"]
+
+
+def _licence(directory: Path) -> str | None:
+    """The title of the licence, if it is there."""
+    path = directory / LICENCE
+    lines = read_text(path).splitlines() if path.is_file() else []
+    return next((line.strip() for line in lines if line.strip()), None)

@@ -1,0 +1,229 @@
+"""Weights of Marian's own files (.npz) by our names, and what a file says of its model.
+
+Marian's matrices are (in, out), PyTorch's (out, in). Legend: E d_model, F d_ff, V vocabulary.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_validator
+from torch import Tensor
+
+from model.config import Activation
+from model.importing.encoder_decoder import filled_up
+from model.importing.imported import ModelImportError
+from model.importing.yaml_files import yaml_of
+
+OPTIONS = "special:model.yml"
+"""An array of bytes among the weights: the options with which the model was trained."""
+ACTIVATIONS: Mapping[str, Activation] = {"swish": "silu", "relu": "relu", "gelu": "gelu"}
+
+READ = {
+    "type": ("a model of another type", ("transformer",)),
+    "transformer-preprocess": ("norms before the layers (pre-norm)", ("", "d")),
+    "transformer-postprocess": ("other steps behind its layers than sum and norm", ("dan", "an")),
+    "transformer-postprocess-emb": ("normalized embeddings", ("d", "")),
+    "transformer-postprocess-top": ("steps behind its last layers", ("", "d")),
+    "transformer-decoder-autoreg": ("a decoder without self-attention (SSRU, AAN)", ("self-attention",)),
+    "transformer-ffn-depth": ("feed-forward layers of another depth", ("2",)),
+    "transformer-decoder-ffn-depth": ("feed-forward layers of another depth", ("0", "2")),
+    "transformer-tied-layers": ("layers that share weights (tied layers)", ("[]",)),
+    "transformer-no-projection": ("attention without output projection", ("false",)),
+    "transformer-pool": ("pooling in place of attention", ("false",)),
+    "transformer-attention-mask": ("attention with a bias by distance", ("default",)),
+    "transformer-disable-position-embeddings": ("no positions", ("false",)),
+    "transformer-train-position-embeddings": ("learned positions", ("false",)),
+    "output-omit-bias": ("logits without a bias", ("false",)),
+    "right-left": ("targets written from right to left", ("false",)),
+    "lemma-dim-emb": ("factors", ("0",)),
+    "ulr": ("universal embeddings (ULR)", ("false",)),
+}
+"""By option: what another value would be, and the values that are read here ("d" is dropout)."""
+
+DAMAGED = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What NumPy raises for files that are none of its own."""
+
+
+class Architecture(BaseModel):
+    """Dimensions of a model, and where it aligns, by Marian's options."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), frozen=True)
+
+    dim_emb: PositiveInt
+    enc_depth: PositiveInt
+    dec_depth: PositiveInt
+    transformer_heads: PositiveInt
+    transformer_dim_ffn: PositiveInt
+    transformer_decoder_dim_ffn: int = 0
+    """0 is the encoder's."""
+    transformer_ffn_activation: Literal["swish", "relu", "gelu"]
+    transformer_guided_alignment_layer: PositiveInt | Literal["last"] = "last"
+    """Counted from 1."""
+    tied_embeddings: bool = False
+    """The decoder's embedding and the output projection."""
+    tied_embeddings_src: bool = False
+    """The embeddings of encoder and decoder."""
+    tied_embeddings_all: bool = False
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if self.transformer_decoder_dim_ffn not in (0, self.transformer_dim_ffn):
+            raise ValueError(
+                f"transformer-dim-ffn is {self.transformer_dim_ffn}, transformer-decoder-dim-ffn "
+                f"{self.transformer_decoder_dim_ffn}, and only equal ones are read here"
+            )
+        if self.dim_emb % self.transformer_heads:
+            raise ValueError(f"dim-emb {self.dim_emb} is not a multiple of transformer-heads {self.transformer_heads}")
+        if self.alignment_layer >= self.dec_depth:
+            raise ValueError(f"transformer-guided-alignment-layer is not one of {self.dec_depth} layers")
+        return self
+
+    @property
+    def alignment_layer(self) -> int:
+        """Counted from 0."""
+        layer = self.transformer_guided_alignment_layer
+        return (self.dec_depth if layer == "last" else layer) - 1
+
+    @property
+    def is_tied_output(self) -> bool:
+        return self.tied_embeddings or self.tied_embeddings_all
+
+    @property
+    def is_shared_embedding(self) -> bool:
+        return self.tied_embeddings_src or self.tied_embeddings_all
+
+
+@dataclass(frozen=True)
+class MarianFile:
+    """A .npz file: every array but the options, and what these say."""
+
+    name: str
+    architecture: Architecture
+    arrays: dict[str, Any]
+
+
+def read_npz(path: Path) -> MarianFile:
+    """A file of weights.
+
+    Raises:
+        ModelImportError: it is damaged, or of a model that is not read here.
+    """
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except DAMAGED as error:
+        raise ModelImportError(f"{path.name} is damaged, or is no .npz file") from error
+    if OPTIONS not in arrays:
+        raise ModelImportError(f"{path.name} does not say what its model is: it has no {OPTIONS}")
+    text = arrays.pop(OPTIONS).tobytes().rstrip(b"\0").decode("utf-8", errors="replace")
+    options = yaml_of(text, f"{OPTIONS} of {path.name}")
+    _refuse_others(options)
+    try:
+        architecture = Architecture.model_validate(options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        said = ": ".join([*map(str, first["loc"][:1]), first["msg"]])
+        raise ModelImportError(f"{OPTIONS} of {path.name}: {said}") from error
+    return MarianFile(path.name, architecture, arrays)
+
+
+def _refuse_others(options: Mapping[str, Any]) -> None:
+    for option, (what, values) in READ.items():
+        if option in options and (value := _as_text(options[option])) not in values:
+            raise ModelImportError(f"{what} ({option} {value}) is not read here")
+
+
+def _as_text(value: object) -> str:
+    """A text, or a list as YAML writes one."""
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+
+
+class Weights:
+    """The arrays of a file, each of which is taken once.
+
+    Args:
+        file: what was read.
+        vocab_size: V, with the tokens that are added here.
+    """
+
+    def __init__(self, file: MarianFile, vocab_size: int) -> None:
+        self._left = dict(file.arrays)
+        self._architecture = file.architecture
+        self._vocab_size = vocab_size
+
+    def by_our_names(self, n_source: int, n_target: int) -> dict[str, Tensor]:
+        """Everything that the file has, for vocabularies of so many pieces.
+
+        Raises:
+            ModelImportError: an array is missing, has another shape, or is not known here.
+        """
+        architecture = self._architecture
+        found = dict(self._embeddings(n_source, n_target))
+        for i in range(architecture.enc_depth):
+            theirs, ours = f"encoder_l{i + 1}", f"encoder.layers.{i}"
+            found |= self._attention(f"{theirs}_self", ours, "self") | self._feed_forward(f"{theirs}_ffn", ours)
+        for i in range(architecture.dec_depth):
+            theirs, ours = f"decoder_l{i + 1}", f"decoder.layers.{i}"
+            found |= self._attention(f"{theirs}_self", ours, "self") | self._attention(
+                f"{theirs}_context", ours, "cross"
+            )
+            found |= self._feed_forward(f"{theirs}_ffn", ours)
+        if self._left:
+            raise ModelImportError(f"the weights have {min(self._left)}, which is not known here")
+        return found
+
+    def _embeddings(self, n_source: int, n_target: int) -> Iterator[tuple[str, Tensor]]:
+        d, shared = self._architecture.dim_emb, self._architecture.is_shared_embedding
+        yield "embedding.tokens.weight", self._rows("Wemb" if shared else "decoder_Wemb", n_target, d)
+        if not shared:
+            yield "encoder_embedding.tokens.weight", self._rows("encoder_Wemb", n_source, d)
+        if not self._architecture.is_tied_output:
+            yield "output.weight", self._rows("decoder_ff_logit_out_Wt", n_target, d)
+        yield "output_bias", filled_up(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
+
+    def _rows(self, name: str, n_pieces: int, d: int) -> Tensor:
+        n_rows = len(self._left.get(name, range(n_pieces)))
+        if n_rows != n_pieces:
+            raise ModelImportError(f"the vocabulary has {n_pieces} pieces, and the model {n_rows} ({name})")
+        return filled_up(self._take(name, n_pieces, d), self._vocab_size)
+
+    def _attention(self, theirs: str, ours: str, kind: str) -> dict[str, Tensor]:
+        d = self._architecture.dim_emb
+        return {
+            f"{ours}.{kind}_attention.input.weight": torch.cat([self._take(f"{theirs}_W{x}", d, d).T for x in "qkv"]),
+            f"{ours}.{kind}_attention.input.bias": torch.cat([self._take(f"{theirs}_b{x}", 1, d)[0] for x in "qkv"]),
+            f"{ours}.{kind}_attention.output.weight": self._take(f"{theirs}_Wo", d, d).T,
+            f"{ours}.{kind}_attention.output.bias": self._take(f"{theirs}_bo", 1, d)[0],
+            **self._norm(f"{theirs}_Wo_ln", f"{ours}.add_norm_{kind}.norm"),
+        }
+
+    def _feed_forward(self, theirs: str, ours: str) -> dict[str, Tensor]:
+        d, d_ff = self._architecture.dim_emb, self._architecture.transformer_dim_ffn
+        return {
+            f"{ours}.feed_forward.hidden.weight": self._take(f"{theirs}_W1", d, d_ff).T,
+            f"{ours}.feed_forward.hidden.bias": self._take(f"{theirs}_b1", 1, d_ff)[0],
+            f"{ours}.feed_forward.output.weight": self._take(f"{theirs}_W2", d_ff, d).T,
+            f"{ours}.feed_forward.output.bias": self._take(f"{theirs}_b2", 1, d)[0],
+            **self._norm(f"{theirs}_ffn_ln", f"{ours}.add_norm_feed_forward.norm"),
+        }
+
+    def _norm(self, theirs: str, ours: str) -> dict[str, Tensor]:
+        d = self._architecture.dim_emb
+        return {
+            f"{ours}.weight": self._take(f"{theirs}_scale", 1, d)[0],
+            f"{ours}.bias": self._take(f"{theirs}_bias", 1, d)[0],
+        }
+
+    def _take(self, name: str, *shape: int) -> Tensor:
+        if name not in self._left:
+            raise ModelImportError(f"the weights have no {name}")
+        array = self._left.pop(name)
+        if array.shape != shape or array.dtype.kind != "f":
+            raise ModelImportError(f"{name} is {array.dtype} of {array.shape}, and floats of {shape} are expected")
+        return torch.from_numpy(array)

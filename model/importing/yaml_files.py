@@ -1,0 +1,43 @@
+"""YAML files of other toolkits as texts: `no` is a language there, and `~` a piece of a word."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from model.importing.imported import ModelImportError
+
+try:
+    from yaml import CBaseLoader as BaseLoader
+except ImportError:  # PyYAML was built without libyaml
+    from yaml import BaseLoader  # type: ignore[assignment]
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Keys and values, which are texts, or lists and mappings of texts.
+
+    Raises:
+        ModelImportError: the file is missing, or has none.
+    """
+    return yaml_of(read_text(path), path.name)
+
+
+def yaml_of(text: str, name: str) -> dict[str, Any]:
+    """The same of the text of a file, whose name is for the error."""
+    try:
+        content = yaml.load(text, BaseLoader)  # noqa: S506 (it makes texts alone)
+    except yaml.YAMLError as error:
+        raise ModelImportError(f"{name} is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise ModelImportError(f"{name} has no keys and values")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Raises ModelImportError: the file is missing, or not UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ModelImportError(f"{path.name} is missing") from None
+    except UnicodeDecodeError as error:
+        raise ModelImportError(f"{path.name} is not UTF-8: {error}") from error
