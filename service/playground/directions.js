@@ -1,14 +1,14 @@
-/** What can be translated into what, by which model. */
+/** What can be translated into what, and by which models: with hundreds of languages, pairs are never listed. */
 
 /**
  * @typedef {import("./types.js").Model} Model
- * @typedef {{model: Model, source: string, target: string, name: string}} Choice
+ * @typedef {{source: string, target: string, model: Model}} Choice
  */
 
 const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
 
 const OF_PAGE = document.documentElement.lang;
-const OF_VISITOR = new Set(navigator.languages.map((tag) => tag.split("-")[0]));
+const OF_VISITOR = new Set(navigator.languages.flatMap((tag) => [tag, tag.split("-")[0]]));
 
 /** @param {string} code */
 export function nameOf(code) {
@@ -34,45 +34,68 @@ export function segments(text, language) {
   }
 }
 
-/**
- * One for each direction of each model, with the model's name where several could do it. First come those that have
- * their opposite, which whoever opens the page can swap; of these such as read the page's language, and of these such
- * as write one of the visitor's.
- *
- * @param {Model[]} models
- * @returns {Choice[]}
- */
-export function choices(models) {
-  const all = models.flatMap((model) => 
-    model.sources.flatMap((source) =>
-      model.targets.filter((target) => target !== source).map((target) => ({ model, source, target })),
-    ),
-  );
-  const named = all.map((choice) => {
-    const alike = all.filter(({ source, target }) => source === choice.source && target === choice.target);
-    const name = `${nameOf(choice.source)} to ${nameOf(choice.target)}`;
-    return { ...choice, name: alike.length > 1 ? `${name} (${choice.model.name})` : name };
-  });
-  const rank = (/** @type {Choice} */ choice) =>
-    (opposite(named, choice) ? 0 : 4) + (choice.source === OF_PAGE ? 0 : 2) + (OF_VISITOR.has(choice.target) ? 0 : 1);
-  return named.sort((a, b) => rank(a) - rank(b));
+export class Directions {
+  #models;
+
+  /** @param {Model[]} models */
+  constructor(models) {
+    this.#models = models;
+    this.sources = unique(models.flatMap((model) => model.sources)).filter((source) => this.targets(source).length > 0);
+    /** Whether there are more than one direction and its opposite. */
+    this.many = this.sources.length > 2 || this.sources.some((source) => this.targets(source).length > 1);
+  }
+
+  /** @param {string} source @returns {string[]} */
+  targets(source) {
+    const able = this.#models.filter((model) => model.sources.includes(source));
+    return unique(able.flatMap((model) => model.targets)).filter((target) => target !== source);
+  }
+
+  /** @param {string} source @param {string} target */
+  models(source, target) {
+    return this.#models.filter((model) => model.sources.includes(source) && model.targets.includes(target));
+  }
+
+  has({ source, target }) {
+    return source !== target && this.models(source, target).length > 0;
+  }
+
+  /**
+   * What comes nearest to a wish. Without one: from the page's language, into one of the visitor's from which there is a
+   * way back.
+   *
+   * @param {{source?: string | null, target?: string | null, model?: string | null}} [wish]
+   * @returns {Choice}
+   */
+  nearest(wish = {}) {
+    const source = best(this.sources, [
+      (code) => code === wish.source,
+      (code) => this.has({ source: code, target: wish.target }),
+      (code) => code === OF_PAGE,
+    ]);
+    const target = best(this.targets(source), [
+      (code) => code === wish.target,
+      (code) => this.has({ source: code, target: source }),
+      (code) => OF_VISITOR.has(code),
+    ]);
+    const models = this.models(source, target);
+    return { source, target, model: models.find(({ name }) => name === wish.model) ?? models[0] };
+  }
 }
 
 /**
- * The one that a page's state names, or the first.
+ * The first one that most of the tests are true of; one test counts more than all that follow it.
  *
- * @param {Choice[]} all
- * @param {URLSearchParams} state
+ * @template T
+ * @param {T[]} all
+ * @param {((one: T) => boolean)[]} tests
  */
-export function choiceOf(all, state) {
-  const fits = ["source", "target"].reduce((left, key) => left.filter((choice) => choice[key] === state.get(key)), all);
-  return fits.find(({ model }) => model.name === state.get("model")) ?? fits[0] ?? all[0];
+function best(all, tests) {
+  const score = (one) => tests.reduce((sum, test) => 2 * sum + Number(test(one)), 0);
+  return all.reduce((first, other) => (score(other) > score(first) ? other : first));
 }
 
-/**
- * @param {Choice[]} all
- * @param {Choice} choice
- */
-export function opposite(all, { source, target }) {
-  return all.find((other) => other.source === target && other.target === source);
+/** @param {string[]} codes */
+function unique(codes) {
+  return [...new Set(codes)];
 }

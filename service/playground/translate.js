@@ -1,6 +1,6 @@
 /** The page's first task: a text, its translation as it is written, and which words became which. */
 
-import { choices, choiceOf, nameOf, opposite, segments } from "./directions.js";
+import { Directions, nameOf, segments } from "./directions.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
@@ -12,7 +12,7 @@ const OTHER_WORDINGS = 2;
 export class TranslateView {
   #task;
   #parts;
-  #choices;
+  #directions;
   #choice;
   #result;
   #links;
@@ -23,8 +23,8 @@ export class TranslateView {
    * @param {() => void} changed  The view has a new state to keep.
    */
   constructor(root, models, changed) {
-    this.#choices = choices(models);
-    this.#choice = this.#choices[0];
+    this.#directions = new Directions(models);
+    this.#choice = this.#directions.nearest();
     const box = /** @type {HTMLElement} */ (root.querySelector("[data-part=translation]"));
     this.#task = new Task(root, box, {
       path: "translate",
@@ -40,13 +40,16 @@ export class TranslateView {
     this.#result = new WordLine(box);
     this.#links = new WordLinks({ source: this.#task.editor.words, target: this.#result });
     this.#parts.swap.addEventListener("click", () => this.#swap());
-    this.#parts.direction.addEventListener("change", () => this.#turn(this.#choices[this.#parts.direction.value]));
+    for (const name of ["source", "target", "model"]) {
+      this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
+    }
     copies(this.#parts.copy, () => this.#result.text);
   }
 
   /** @param {URLSearchParams} state */
   restore(state) {
-    this.#use(choiceOf(this.#choices, state), state.get("attention") ?? "");
+    const [source, target, model] = ["source", "target", "model"].map((name) => state.get(name));
+    this.#use(this.#directions.nearest({ source, target, model }), state.get("attention") ?? "");
     this.#task.editor.text = state.get("text") ?? "";
     this.#task.ask({ now: true });
   }
@@ -57,20 +60,26 @@ export class TranslateView {
 
   get state() {
     const { model, source, target } = this.#choice;
-    const direction = this.#choices.length > 1 ? { source, target, model: model.name } : {};
-    return { ...direction, attention: this.#task.attention.state, text: this.#task.editor.text };
+    const named = this.#directions.models(source, target).length > 1 ? model.name : "";
+    return { source, target, model: named, attention: this.#task.attention.state, text: this.#task.editor.text };
   }
 
   #use(choice, attention = "") {
     const { model, source, target } = (this.#choice = choice);
-    const { direction, swap, translation, alternatives } = this.#parts;
-    this.#parts["source-name"].textContent = nameOf(source);
-    this.#parts["target-name"].textContent = nameOf(target);
-    direction.replaceChildren(...this.#choices.map(({ name }, i) => element("option", { value: String(i) }, name)));
-    direction.value = String(this.#choices.indexOf(choice));
-    swap.hidden = opposite(this.#choices, choice) === undefined;
-    // One language and its opposite need no list: they have the button that swaps them.
-    direction.hidden = this.#choices.length < (swap.hidden ? 2 : 3);
+    const { swap, translation, alternatives } = this.#parts;
+    const models = this.#directions.models(source, target);
+    const { many } = this.#directions;
+    // One direction and its opposite need no lists: they have the button that swaps them.
+    for (const [side, code] of Object.entries({ source, target })) {
+      this.#parts[`${side}-name`].textContent = nameOf(code);
+      this.#parts[`${side}-name`].hidden = many;
+      this.#parts[side].hidden = !many;
+    }
+    offer(this.#parts.source, this.#directions.sources.map(named), source);
+    offer(this.#parts.target, this.#directions.targets(source).map(named), target);
+    offer(this.#parts.model, models.map(({ name }) => [name, name]), model.name);
+    this.#parts.model.hidden = models.length < 2;
+    swap.hidden = !this.#directions.has({ source: target, target: source });
     this.#task.editor.language = source;
     translation.lang = alternatives.lang = target;
     this.#task.use(model, TO_TRANSLATE[source] ?? [], source, attention);
@@ -81,9 +90,20 @@ export class TranslateView {
     this.#task.ask({ now: true });
   }
 
+  /** @param {"source" | "target" | "model"} part  What the visitor has chosen anew. */
+  #choose(part, value) {
+    const { source, target, model } = this.#choice;
+    const wish = { source, target, model: model.name, [part]: value };
+    // Whoever reads another language now wants the same translation, or that into the language read before.
+    const other = { source: wish.source, target: source };
+    if (!this.#directions.has(wish) && this.#directions.has(other)) wish.target = source;
+    this.#turn(this.#directions.nearest(wish));
+  }
+
   #swap() {
     if (this.#result.text) this.#task.editor.text = this.#result.text;
-    this.#turn(opposite(this.#choices, this.#choice));
+    const { source, target } = this.#choice;
+    this.#turn(this.#directions.nearest({ source: target, target: source }));
   }
 
   #body(text) {
@@ -120,6 +140,26 @@ export class TranslateView {
     }
     this.#links.light(lit.source, lit.target);
   }
+}
+
+/** @param {string} code */
+function named(code) {
+  return [code, nameOf(code)];
+}
+
+/**
+ * Lists what can be chosen, by name.
+ *
+ * @param {HTMLSelectElement} select
+ * @param {string[][]} options  Values and names.
+ * @param {string} chosen
+ */
+function offer(select, options, chosen) {
+  const alike = (name) => options.filter(([, other]) => other === name).length > 1;
+  const sorted = options.toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
+  const told = sorted.map(([value, name]) => [value, alike(name) ? `${name} (${value})` : name]);
+  select.replaceChildren(...told.map(([value, name]) => element("option", { value }, name)));
+  select.value = chosen;
 }
 
 /** Another translation; the words that the first one does not have stand out. */

@@ -1,10 +1,13 @@
 """Writing a text and reading its translation, and which words became which."""
 
 import json
+import re
+from pathlib import Path
 
 import httpx
 import pytest
 
+from service.text.languages import canonical
 from tests.browser.asking import editor, part, settle, state, translated
 from tests.browser.conftest import Visit
 
@@ -12,6 +15,7 @@ pytest.importorskip("playwright", reason="playwright is not installed (pip insta
 
 from playwright.sync_api import Page, Route, expect
 
+CODES = Path(__file__).parents[1] / "service" / "text" / "language_codes.json"
 TEXT = "Two dogs play in the snow."
 LINES = "Two dogs play in the snow. Where is the station?\n\n  He is reading a book.\n"
 
@@ -203,10 +207,68 @@ def test_languages_are_swapped_where_a_model_can(visit: Visit) -> None:
     assert (body["text"], body["source"], body["target"], body["model"]) == (translation, "fr", "en", "back")
 
 
-@pytest.mark.parametrize(("locale", "first"), [("fr-CA", "English to French"), ("de-DE", "English to German")])
-def test_the_first_direction_is_from_the_pages_language_to_the_visitors(visit: Visit, locale: str, first: str) -> None:
+@pytest.mark.parametrize(("locale", "target"), [("fr-CA", "French"), ("de-DE", "German")])
+def test_the_first_direction_is_from_the_pages_language_to_the_visitors(visit: Visit, locale: str, target: str) -> None:
     page = visit(locale=locale)
-    expect(page.locator("#translate [data-part=direction] option:checked")).to_have_text(first)
+    assert chosen(page) == ("English", target)
+
+
+def chosen(page: Page) -> tuple[str, str]:
+    source, target = (part(page, name).locator("option:checked").text_content() for name in ("source", "target"))
+    assert source is not None
+    assert target is not None
+    return source, target
+
+
+def offered(page: Page, name: str) -> list[str]:
+    return part(page, name).locator("option").all_text_contents()
+
+
+def test_source_and_target_are_chosen_one_after_the_other(visit: Visit) -> None:
+    page = visit(state("translate", text="Zwei Hunde spielen im Schnee."))
+    assert offered(page, "source") == ["English", "French", "German", "Japanese", "Russian"]
+    assert offered(page, "target") == ["French", "German", "Japanese", "Russian"]
+    expect(part(page, "model")).to_be_hidden()
+    with page.expect_request("**/translate") as asked:
+        part(page, "source").select_option(label="German")
+    assert json.loads(asked.value.post_data or "")["model"] == "translate-de-en"
+    assert chosen(page) == ("German", "English")
+    assert offered(page, "target") == ["English"]
+    part(page, "source").select_option(label="English")
+    assert chosen(page) == ("English", "German"), "the language read before"
+    part(page, "target").select_option(label="Japanese")
+    expect(page).to_have_url(re.compile("target=ja"))
+    page.reload()
+    assert chosen(page) == ("English", "Japanese")
+
+
+def test_a_model_of_hundreds_of_languages_has_a_menu_for_each_side(visit: Visit) -> None:
+    codes = json.loads(CODES.read_text())["NLLB-200"]
+    tags = [canonical(code) for code in codes]
+
+    def as_if_there_were_one(route: Route) -> None:
+        models = route.fetch().json()["models"]
+        [model] = [model for model in models if model["name"] == "translate-en-fr"]
+        route.fulfill(json={"models": [model, model | {"name": "all", "sources": tags, "targets": tags}]})
+
+    def before(page: Page) -> None:
+        page.route("**/models", as_if_there_were_one)
+        page.route("**/translate", lambda route: None)  # no answer comes: there is no such model
+
+    page = visit(state("translate", text=TEXT), before=before)
+    assert chosen(page) == ("English", "French")
+    assert len(offered(page, "source")) == len(offered(page, "target")) + 1 == len(tags) == 202
+    assert len({*offered(page, "source")}) == 202, "each has a name of its own"
+    assert offered(page, "model") == ["all", "translate-en-fr"]
+    with page.expect_request("**/translate") as asked:
+        part(page, "target").select_option(label="Traditional Chinese")
+    body = json.loads(asked.value.post_data or "")
+    assert (body["source"], body["target"], body["model"]) == ("en", "zh-Hant", "all")
+    expect(part(page, "model")).to_be_hidden()
+    with page.expect_request("**/translate") as asked:
+        page.get_by_role("button", name="Swap the languages").click()
+    body = json.loads(asked.value.post_data or "")
+    assert (body["source"], body["target"], body["model"]) == ("zh-Hant", "en", "all")
 
 
 def test_a_translation_is_copied(visit: Visit) -> None:
