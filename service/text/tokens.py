@@ -61,6 +61,8 @@ def located(pieces: Sequence[bytes | str]) -> tuple[str, list[Token]]:
 def placed(piece: bytes | str, span: Span, text: str) -> Token:
     """A token that stands for a span of a text, without the space before it."""
     covered = span.of(text)
+    if isinstance(piece, bytes) and piece.isspace() and not covered.isspace():  # put before the text
+        return Token(_shown(piece), span.start, span.start)
     n_spaces = len(covered) - len(covered.lstrip()) if not covered.isspace() else 0
     return Token(_shown(piece), span.start + n_spaces, span.end)
 
