@@ -119,6 +119,9 @@ class Translator:
             raise NotAcceptable(
                 f"max_target_tokens is {max_target_tokens}, {self.manifest.name} writes at most {limit}"
             )
+        n_first = len(direction.target_prefix)
+        if max_target_tokens <= n_first:
+            raise NotAcceptable(f"max_target_tokens is {max_target_tokens}, and {n_first} name the target's language")
         beam_size = request.beam_size or decoding.beam_size
         if request.alternatives >= beam_size:
             raise NotAcceptable(f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}")

@@ -51,9 +51,9 @@ WINDOW = 2_000
 characters and more, and nothing else runs meanwhile: 50,000 took ten seconds."""
 
 
-UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "zh"})
+UNSPACED = frozenset({"ja", "km", "lo", "my", "th", "yue", "zh"})
 """Languages that write no space between sentences."""
-_WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "zh")}
+_WIDE = {language: dict(zip(".!?", "。！？", strict=True)) for language in ("ja", "yue", "zh")}
 """Marks that end a sentence, in languages that write no space behind them."""
 
 _ENDED = re.compile(r"[.!?](?=[\"'”’)\]]*$)")  # noqa: RUF001

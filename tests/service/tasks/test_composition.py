@@ -48,6 +48,7 @@ def composed(text: str, target: str, *translations: str) -> str:
     ("text", "target", "translations", "expected"),
     [
         ("Go. See {name}!", "ja", ["行け.", "Tomを見て!"], "行け。{name}を見て！"),
+        ("Go. See {name}!", "zh-Hant", ["去.", "看Tom!"], "去。看{name}！"),
         ("Go. See {name}!", "ru", ["Иди.", "Смотри на Tom!"], "Иди. Смотри на {name}!"),
     ],
 )

@@ -129,6 +129,16 @@ async def test_every_direction_begins_with_its_tokens_and_counts_them_with_proba
     assert [other["text"] for other in translation.get("alternatives", [])] == [oracle.text(other) for other in others]
 
 
+async def test_a_limit_leaves_a_token_beside_the_first_ones(serve: Serve, several: Path) -> None:
+    async with serve(artifacts=several) as client:
+        body = {"text": TEXT, "source": "en", "target": "fr", "max_target_tokens": 1}
+        refused = problem(await client.post("/translate", json=body), 422)
+        [two] = (await translate(client, ("en", "fr"), max_target_tokens=2))["translations"]
+        [one] = (await translate(client, ("en", "br"), max_target_tokens=1))["translations"]
+    assert refused["detail"] == "max_target_tokens is 1, and 1 name the target's language"
+    assert (two["target_tokens"], one["target_tokens"]) == (2, 1)
+
+
 async def test_directions_share_steps_and_none_changes_another(serve: Serve, several: Path) -> None:
     async with serve(artifacts=several) as client:
         for beam_size in (1, 2):

@@ -39,6 +39,7 @@ def test_parts_of_a_sentence_that_is_too_long_have_nothing_between_them() -> Non
 def test_other_languages_keep_their_spaces() -> None:
     assert joined("Go. Stop!", "Иди.", "Стой!", target="ru") == "Иди. Стой!"
     assert joined("行け。止まれ！", "Go.", "Stop!", source="ja", target="en") == "Go. Stop!"
+    assert joined("Go. Stop!", "去。", "停！", target="yue") == "去。停！"
     assert joined("行け。 止まれ！", "去。", "停！", source="ja", target="zh") == "去。 停！"
 
 
