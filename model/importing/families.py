@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from model.checkpoint import ALIGNMENT, save_checkpoint
+from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
 from model.importing import bert, m2m100, marian, marian_npz
+from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.sources import opened
@@ -69,6 +70,7 @@ def import_model(source: str, checkpoint: Path, options: Options, revision: str 
         with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
             new = Path(workplace) / "new"
             save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
+            (new / CARD).write_text(card_of(imported.config, imported.notes), encoding="utf-8")
             if imported.alignment is not None:
                 choice = imported.alignment.model_dump_json()
                 (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")

@@ -97,7 +97,11 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     path = tmp_path / "m" / "generation_config.json"
     settings = json.loads(path.read_text()) | {"no_repeat_ngram_size": 3, "repetition_penalty": 1.0, "do_sample": False}
     path.write_text(json.dumps(settings))
+    (tmp_path / "m" / "README.md").write_text("---\nlicense: cc-by-4.0\n---\n# theirs\n")
     notes = import_model(str(tmp_path / "m"), tmp_path / "c", Options()).notes
+    card = (tmp_path / "c" / "README.md").read_text()
+    assert "license: cc-by-4.0" in card
+    assert f"- {notes[0]}." in card
     assert notes == ("generation_config.json asks for no_repeat_ngram_size 3, which is not followed here",)
 
 
