@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
-from model.importing import bert, m2m100, marian, marian_npz
+from model.importing import argos, bert, m2m100, marian, marian_npz
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
@@ -33,6 +33,7 @@ FAMILIES = (
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.read),
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.read),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.read),
+    Family("Argos Translate (.argosmodel)", argos.recognizes, argos.read),
 )
 
 NOT_READ: Mapping[str, str] = {
