@@ -8,8 +8,10 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
+import langcodes
 import numpy as np
 
 from export.decoding import Translator
@@ -57,6 +59,9 @@ MOST_TRIED = 64
 LEAST_SURE = 0.5
 """Share of the sentences in which a word must come through among others."""
 
+SMALL_VOCABULARY, MOST_WORDS = 16_000, 600
+"""Of a vocabulary of more tokens so many words are tried, the first, which are the most frequent."""
+
 ENOUGH_PROBES = 7
 """In how many of the sentences for one word it must come through."""
 
@@ -84,7 +89,7 @@ class _Word:
 def find_slots(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> tuple[tuple[int, int], ...]:
     """Pairs of source and target token of an artifact that can be run, the surest first; none for languages that have
     no probes here."""
-    if (len(manifest.sources), len(manifest.targets)) != (1, 1) or manifest.sources[0].code not in PROBES:
+    if (len(manifest.sources), len(manifest.targets)) != (1, 1) or _subtag(manifest.sources[0].code) not in PROBES:
         return ()
     finder = _Finder(directory, manifest, checkpoint)
     return tuple((word.source_id, word.target_id) for word in finder.surest())
@@ -97,7 +102,7 @@ class _Finder:
         self._vocab_size = manifest.dimensions.vocab_size
         self._limit = min(MOST_TARGET_TOKENS, manifest.limits.max_target_tokens)
         self._longest = manifest.limits.max_source_tokens
-        self._source, self._target = manifest.sources[0].code, manifest.targets[0].code
+        self._source, self._target = (_subtag(one.code) for one in (manifest.sources[0], manifest.targets[0]))
 
     def surest(self) -> list[_Word]:
         """Those that came through alone, by how often they came through among others."""
@@ -171,9 +176,12 @@ class _Finder:
         words = [self._checkpoint.decode([token_id], of="source").strip() for token_id in range(self._vocab_size)]
         # "Stre" of "Street" is none, nor "行機" of "飛行機".
         parts = {part for word in words for n in range(1, len(word)) for part in (word[:n], word[n:])}
-        for token_id, word in enumerate(words):
-            if _may_be(word, self._source, False) and (word not in parts or word.isdigit()):
-                yield token_id, word
+        whole = (
+            (token_id, word)
+            for token_id, word in enumerate(words)
+            if _may_be(word, self._source, False) and (word not in parts or word.isdigit())
+        )
+        yield from islice(whole, None if self._vocab_size <= SMALL_VOCABULARY else MOST_WORDS)
 
     def _is_whole_word(self, token_id: int, targets: list[list[int]], is_digit: bool) -> bool:
         """Whether a target token is a name or a word, or a digit, to which nothing is added in any of these targets."""
@@ -189,6 +197,14 @@ class _Finder:
             if before[: -len(word)][-1:].isalnum() or after[len(before) :][:1].isalnum():
                 return False
         return True
+
+
+def _subtag(code: str) -> str:
+    """en of eng."""
+    try:
+        return langcodes.standardize_tag(code, macro=True).split("-")[0]
+    except langcodes.LanguageTagError:
+        return code
 
 
 def _may_be(word: str, language: str, is_target_of_japanese: bool) -> bool:

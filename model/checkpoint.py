@@ -11,6 +11,7 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +29,6 @@ from model.config import (
     Language,
     LanguageModelConfig,
     RecurrentConfig,
-    SpecialTokens,
     TransformerConfig,
     load_config,
     save_config,
@@ -97,22 +97,26 @@ class Checkpoint:
         """Tokens of a source or of a target as the vocabulary writes them."""
         if self.vocabulary is None:
             return [str(self.tokenizer.id_to_token(i)) for i in ids]
-        names = {token_id: piece for piece, token_id in getattr(self.vocabulary, of).items()}
-        return [names[i] for i in ids]
+        return [self.vocabulary.pieces[of][i] for i in ids]
 
     def decode(self, ids: Iterable[int], of: Literal["source", "target"] = "target") -> str:
         """The text of a target, or of a source."""
-        special: set[int] = set()
-        if isinstance(self.config.model, TransformerConfig):
-            special = set(self.config.model.special_tokens.model_dump().values())
-            special.update(*(language.target_prefix for language in self.config.model.targets))
-        words = [i for i in ids if i not in special]
+        words = [i for i in ids if i not in self._special]
         if self.vocabulary is None:
             text: str = self.tokenizer.decode(words)
             return text
-        names = {token_id: piece for piece, token_id in getattr(self.vocabulary, of).items()}
+        names = self.vocabulary.pieces[of]
         joined: str = self.tokenizer.decoder.decode([names[i] for i in words if i in names])
         return joined
+
+    @cached_property
+    def _special(self) -> set[int]:
+        """Ids that are no part of a text."""
+        config = self.config.model
+        special = set(config.special_tokens.model_dump().values())
+        if isinstance(config, TransformerConfig):
+            special.update(*(language.target_prefix for language in config.targets))
+        return special
 
 
 def build_model(config: Config) -> Model:
@@ -174,8 +178,8 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     evaluation_path = directory / EVALUATION
     evaluation: dict[str, Any] = json.loads(evaluation_path.read_text()) if evaluation_path.is_file() else {}
     alignment = load_alignment(directory / ALIGNMENT, config) if (directory / ALIGNMENT).is_file() else None
-    unk = getattr(config.model, "special_tokens", SpecialTokens()).unk
-    vocabulary = Vocabulary.read(directory / VOCABULARY, unk) if (directory / VOCABULARY).is_file() else None
+    path = directory / VOCABULARY
+    vocabulary = Vocabulary.read(path, config.model.special_tokens.unk) if path.is_file() else None
     tokenizer = load_tokenizer(directory / TOKENIZER)
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 

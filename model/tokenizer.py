@@ -9,7 +9,9 @@ import json
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from tokenizers import Encoding, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -48,6 +50,14 @@ class Vocabulary:
         if self.target != self.source:
             content["target"] = self.target
         path.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @cached_property
+    def pieces(self) -> dict[Literal["source", "target"], dict[int, str]]:
+        """By their ids, on each side."""
+        return {
+            "source": {token_id: piece for piece, token_id in self.source.items()},
+            "target": {token_id: piece for piece, token_id in self.target.items()},
+        }
 
     def ids(self, encoding: Encoding) -> list[int]:
         """Of the pieces of a source. What the tokenizer does not know is one piece, with its own text."""
