@@ -13,6 +13,7 @@ from pathlib import Path
 
 import langcodes
 import numpy as np
+from langcodes.tag_parser import LanguageTagError
 
 from export.decoding import Translator
 from export.manifest import Manifest
@@ -203,7 +204,7 @@ def _subtag(code: str) -> str:
     """en of eng."""
     try:
         return langcodes.standardize_tag(code, macro=True).split("-")[0]
-    except langcodes.LanguageTagError:
+    except LanguageTagError:
         return code
 
 
