@@ -26,14 +26,14 @@ from model.checkpoint import (
     load_checkpoint,
 )
 from model.config import CONFIG
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.recipe import RECIPE
 from model.weights import WEIGHTS, write_weights
 
 BESIDE = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
 """What an artifact has for `model` and for people, where the checkpoint has it."""
 
-Served = Transformer | TransformerClassifier
+Served = Transformer | TransformerClassifier | TransformerEncoder
 
 
 def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
@@ -110,7 +110,9 @@ def served_models(checkpoint: Checkpoint, precision: Precision) -> dict[Provider
     model = checkpoint.model
     if not isinstance(model, Served):
         task = checkpoint.config.model.task.replace("_", " ")
-        raise ExportError(f"{task} models are not served: only Transformers for translation and classification are")
+        raise ExportError(
+            f"{task} models are not served: only Transformers for translation, classification and embedding are"
+        )
     if model.config.attention == "hard":
         if precision == "fp32":
             return {"cpu": model}
@@ -129,7 +131,7 @@ def in_float16(model: Served) -> Served:
 
     In float32 are still: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
     attention, log-probabilities (cast in the graph), and what the classifier adds up to logits, with what tells one
-    region from another (here).
+    region from another, and what an embedding goes through (here).
     """
     half = copy.deepcopy(model).half()
     if isinstance(half, TransformerClassifier):
@@ -140,6 +142,8 @@ def in_float16(model: Served) -> Served:
             half.regions.float()
             half.regions.embedding.tokens.half()
             half.regions.labelled_embedding.tokens.half()
+    if isinstance(half, TransformerEncoder):
+        half.dense.float()
     return half
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from export.examination import Examination
 from export.padding import FEWEST_TOKENS, pad
 from model.networks.matrices import classification_matrices, translation_matrices
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Array = NDArray[Any]
 
@@ -62,7 +62,7 @@ def prove_translation_attention(
 def prove_classifier_attention(
     examination: Examination,
     session: ort.InferenceSession,
-    model: TransformerClassifier,
+    model: TransformerClassifier | TransformerEncoder,
     sequences: Sequence[list[int]],
     padding: int,
 ) -> None:

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, LayerConfig, SpecialTokens, TransformerConfig
+from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, SpecialTokens, TransformerConfig
 from model.networks.attention import MultiHeadAttention
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Limits = dict[str, float]
 """Largest magnitude of what a layer reads, by the layer's name."""
@@ -29,7 +29,7 @@ SMALLEST = STEP**-400
 """For what is always zero."""
 
 
-def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
+def activation_limits(model: Transformer | TransformerClassifier | TransformerEncoder) -> Limits:
     """Of each dense layer, of what cross-attention reads of the source (decoder.memory), and of what is projected to
     the vocabulary (embedding.tokens).
     """
@@ -52,7 +52,8 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
     handles = watch(model, found)
     try:
         with torch.inference_mode():
-            model(*map(torch.from_numpy, inputs))
+            run = model.encode if isinstance(model, TransformerEncoder) else model
+            run(*map(torch.from_numpy, inputs))
     finally:
         for handle in handles:
             handle.remove()
@@ -61,7 +62,7 @@ def activation_limits(model: Transformer | TransformerClassifier) -> Limits:
 
 def has_special_tokens_around(config: LayerConfig) -> bool:
     """Whether the encoder reads texts in special tokens, which have the largest activations in many of that kind."""
-    return isinstance(config, ClassifierConfig) and config.pooling == "first"
+    return isinstance(config, EmbedderConfig) or (isinstance(config, ClassifierConfig) and config.pooling == "first")
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
@@ -69,7 +70,7 @@ def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
     return np.setdiff1d(np.arange(vocab_size), list(tokens.model_dump().values()))
 
 
-def watch(model: Transformer | TransformerClassifier, found: Limits) -> list[Any]:
+def watch(model: Transformer | TransformerClassifier | TransformerEncoder, found: Limits) -> list[Any]:
     """Keep `found` up to date while the model runs, until the handles are removed."""
 
     def note(name: str, x: Tensor) -> None:

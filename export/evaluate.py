@@ -40,6 +40,8 @@ def main(
         manifest = read_manifest(artifact)
         rows = list(read_tsv(test))[:limit]
         rows = [Row(row.right, row.left) for row in rows] if swap else rows
+        if manifest.task == "embedding":
+            raise DataError(f"{manifest.name} embeds texts, for which there is no score here")
         if manifest.task == "classification":
             rows = rename_labels(rows, dict(pair.split("=", 1) for pair in label or []), manifest.labels)
     except (FileNotFoundError, ValidationError, DataError) as error:

@@ -19,7 +19,7 @@ from export.dense import Dense, dense, memory_projection
 from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
 from model.networks.attention import MultiHeadAttention
 from model.networks.masks import causal_mask, padding_mask
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 MOST_LOOKED_UP = 0.9
 """Share of the tokens up to which those that a target may have are looked up."""
@@ -28,7 +28,7 @@ MEMORY_STEP = "memory_step"
 """The scale of the encoder's output where bytes are made of it, a tensor of the decoder."""
 
 
-Served = TypeVar("Served", Transformer, TransformerClassifier)
+Served = TypeVar("Served", bound=Transformer | TransformerClassifier | TransformerEncoder)
 
 
 class Graph(nn.Module, Generic[Served]):
@@ -39,6 +39,11 @@ class Graph(nn.Module, Generic[Served]):
     def __init__(self, model: Served) -> None:
         super().__init__()
         self.model = model
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of what goes in and is no whole number."""
+        return next(self.parameters()).dtype
 
 
 class EncoderGraph(Graph[Transformer]):
@@ -152,6 +157,28 @@ class FirstTokenGraph(Graph[TransformerClassifier]):
         return self.model.classify_first(hidden), hidden
 
 
+class TextEncoderGraph(Graph[TransformerEncoder]):
+    """Tokens to their states, which are pooled by whoever asks."""
+
+    def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
+        """input_ids (B, S) of lengths (B): last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
+        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
+        return hidden
+
+
+class DenseGraph(Graph[TransformerEncoder]):
+    """Pooled states through the dense layers, which stay in float32: there is one row for each text."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float32
+
+    def forward(self, *pooled: Tensor) -> Tensor:
+        """pooled (B, D): (B, D')."""
+        (states,) = pooled
+        return self.model.project(states)
+
+
 class TranslationAttentionGraph(Graph[Transformer]):
     """Source and target, teacher-forced once, to every attention matrix of encoder and decoder."""
 
@@ -173,8 +200,8 @@ class TranslationAttentionGraph(Graph[Transformer]):
         return torch.stack(encoder, dim=1), torch.stack(decoder, dim=1), torch.stack(cross, dim=1)
 
 
-class ClassifierAttentionGraph(Graph[TransformerClassifier]):
-    """Tokens to every attention matrix of a classifier's encoder."""
+class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
+    """Tokens to every attention matrix of an encoder without a decoder."""
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
         """Matrices (B, Le, H, S, S) of input_ids (B, S), of lengths (B), in float32."""

@@ -31,7 +31,7 @@ from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint, Model, load_checkpoint
 from model.decoding.search import greedy_search_uncached
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Array = NDArray[Any]
 
@@ -113,6 +113,13 @@ def prove_graphs(
         prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
         read = [[model.config.special_tokens.bos, *ids[: limit - 1]] for ids in hypotheses]
         prove_translation_attention(examination, attention, model, sequences, read, rubbish)
+    elif isinstance(model, TransformerEncoder):
+        states = [model.encode(*as_batch(sequence)) for sequence in sequences]
+        encoder = open_session(directory, manifest, f"{provider}/encoder.onnx")
+        prove_hidden_states(examination, encoder, sequences, states, rubbish)
+        if model.config.dense:
+            prove_dense(examination, open_session(directory, manifest, f"{provider}/dense.onnx"), model, states)
+        prove_classifier_attention(examination, attention, model, sequences, rubbish)
     else:
         assert isinstance(model, TransformerClassifier)
         classifier = Classifier(directory, manifest, provider)
@@ -223,6 +230,17 @@ def prove_hidden_states(
     examination.close("hidden states", actual, [tensor[0].numpy() for tensor in expected])
     differences = [np.abs(a - states([s])[0]).max() for a, s in zip(actual, sequences, strict=True)]
     examination.within("hidden states: together and alone differ by", float(max(differences)), ALONE_TOLERANCE)
+
+
+def prove_dense(
+    examination: Examination, session: ort.InferenceSession, model: TransformerEncoder, states: list[torch.Tensor]
+) -> None:
+    """The dense layers over pooled states, all together and each beside a row of zeros."""
+    pooled = torch.cat([torch.cat([rows.mean(dim=1)] * len(model.config.pooling), dim=1) for rows in states])
+    (together,) = session.run(None, {"pooled": pooled.numpy()})
+    examination.close("dense layers", [together], [model.project(pooled).numpy()])
+    alone = [session.run(None, {"pooled": np.stack([row, np.zeros_like(row)])})[0][0] for row in pooled.numpy()]
+    examination.equal("dense layers together and alone", together.tolist(), [row.tolist() for row in alone])
 
 
 def as_batch(sequence: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:

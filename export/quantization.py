@@ -17,7 +17,7 @@ from export.calibration import activation_limits
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
 from model.networks.layers import FeedForward
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.weights import SCALES, STEP
 
 WEIGHT_LIMIT = 90
@@ -43,12 +43,13 @@ AS_THEY_ARE = "regions."
 strongest, whose token then gets what the detector says."""
 
 HEADS = ("output", "pooler")
-"""What a classifier makes logits of, over one token: it costs next to nothing, and the answer hangs on it."""
+"""What makes logits of a classifier's one token. It costs next to nothing, and the answer hangs on it; the same is true
+of the dense layers of an embedding."""
 
 
 def in_int8(
-    model: Transformer | TransformerClassifier, stored: Mapping[str, Tensor]
-) -> Transformer | TransformerClassifier:
+    model: Transformer | TransformerClassifier | TransformerEncoder, stored: Mapping[str, Tensor]
+) -> Transformer | TransformerClassifier | TransformerEncoder:
     """A copy whose dense layers and tables are bytes, if they are not narrow.
 
     Args:
@@ -75,7 +76,9 @@ def unchanged(hidden: Tensor) -> Tensor:
 class Quantizer:
     """Makes bytes of a model's layers."""
 
-    def __init__(self, model: Transformer | TransformerClassifier, stored: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, model: Transformer | TransformerClassifier | TransformerEncoder, stored: Mapping[str, Tensor]
+    ) -> None:
         self.model = model
         self.stored = stored
 
@@ -105,7 +108,8 @@ class Quantizer:
     def stays(self, name: str) -> bool:
         """Whether a dense layer stays as it is, however wide."""
         is_head = isinstance(self.model, TransformerClassifier) and name in HEADS
-        return is_head or name.startswith(AS_THEY_ARE)
+        is_dense = isinstance(self.model, TransformerEncoder) and name.startswith("dense.")
+        return is_head or is_dense or name.startswith(AS_THEY_ARE)
 
     def follows_relu(self, name: str) -> bool:
         """Whether a dense layer is the second of a feed-forward network with a ReLU."""

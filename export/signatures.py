@@ -7,7 +7,7 @@ E d_model, C classes.
 from dataclasses import dataclass
 
 from model.config import LayerConfig
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Shape = tuple[str | int, ...]
 """Sizes of a tensor: a number where it is fixed, a letter of the legend where it is not."""
@@ -80,8 +80,20 @@ def translation_attention_signature(model: Transformer) -> Signature:
     return Signature({"input_ids": ("B", "S"), "source_lengths": ("B",), "target_ids": ("B", "T")}, {}, outputs)
 
 
-def classifier_attention_signature(model: TransformerClassifier) -> Signature:
-    """attention.onnx of a classifier."""
+def text_encoder_signature(model: TransformerEncoder) -> Signature:
+    """encoder.onnx of an encoder of texts."""
+    outputs: dict[str, Shape] = {LAST_HIDDEN_STATE: ("B", "S", model.config.d_model)}
+    return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)
+
+
+def dense_signature(model: TransformerEncoder) -> Signature:
+    """dense.onnx."""
+    d_input = model.config.d_model * len(model.config.pooling)
+    return Signature({}, {"pooled": ("B", d_input)}, {"embedding": ("B", model.config.dense[-1].d_output)})
+
+
+def text_attention_signature(model: TransformerClassifier | TransformerEncoder) -> Signature:
+    """attention.onnx of an encoder without a decoder."""
     H, _ = heads(model.config)
     outputs: dict[str, Shape] = {"encoder": ("B", model.config.n_encoder_layers, H, "S", "S")}
     return Signature({"input_ids": ("B", "S"), "lengths": ("B",)}, {}, outputs)

@@ -22,12 +22,14 @@ from torch.export import Dim
 
 from export.graphs import (
     MEMORY_STEP,
-    ClassifierAttentionGraph,
     ClassifierGraph,
     DecoderStepGraph,
+    DenseGraph,
     EncoderGraph,
     FirstTokenGraph,
     Graph,
+    TextAttentionGraph,
+    TextEncoderGraph,
     TranslationAttentionGraph,
 )
 from export.onnx_attention import OPSET
@@ -35,13 +37,15 @@ from export.signatures import (
     INT32,
     Shape,
     Signature,
-    classifier_attention_signature,
     classifier_signature,
     decoder_step_signature,
+    dense_signature,
     encoder_signature,
+    text_attention_signature,
+    text_encoder_signature,
     translation_attention_signature,
 )
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.weights import SCALES, STEP, WEIGHTS
 
 EXAMPLE_SIZES = {"B": 2, "R": 3, "N": 4, "W": 6, "S": 5, "L": 7, "T": 8, "k": 2}
@@ -75,7 +79,7 @@ class ExportError(RuntimeError):
     """A graph could not be made as the artifact demands."""
 
 
-def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]:
+def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -> dict[str, ir.Model]:
     """Every graph of the model's artifact, by file name.
 
     Raises:
@@ -87,8 +91,17 @@ def trace_all(model: Transformer | TransformerClassifier) -> dict[str, ir.Model]
         graph = FirstTokenGraph(model) if model.config.pooling == "first" else ClassifierGraph(model)
         return {
             "classifier.onnx": trace(graph, classifier_signature(model), n_layers),
-            "attention.onnx": trace(ClassifierAttentionGraph(model), classifier_attention_signature(model), 0),
+            "attention.onnx": trace(TextAttentionGraph(model), text_attention_signature(model), 0),
         }
+    if isinstance(model, TransformerEncoder):
+        n_layers = model.config.n_encoder_layers * fused
+        graphs = {
+            "encoder.onnx": trace(TextEncoderGraph(model), text_encoder_signature(model), n_layers),
+            "attention.onnx": trace(TextAttentionGraph(model), text_attention_signature(model), 0),
+        }
+        if model.config.dense:
+            graphs["dense.onnx"] = trace(DenseGraph(model), dense_signature(model), 0)
+        return graphs
     n_encoder, n_decoder = model.config.n_encoder_layers * fused, model.config.n_decoder_layers * fused
     return {
         "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), n_encoder),
@@ -103,7 +116,7 @@ def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model
     Raises:
         ExportError: their number is another.
     """
-    dtype = torch.float16 if next(graph.parameters()).dtype == torch.float16 else torch.float32
+    dtype = torch.float16 if graph.dtype == torch.float16 else torch.float32
     inputs = signature.integers | signature.floats
     examples = [
         example(shape, torch.int32 if name in INT32 else torch.int64) for name, shape in signature.integers.items()

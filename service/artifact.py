@@ -24,6 +24,8 @@ GRAPHS = {
     "embedding": ("encoder.onnx", "attention.onnx"),
 }
 """What a task needs for each provider, in a folder of the provider's name."""
+DENSE = "dense.onnx"
+"""Beside them, where pooled states go through dense layers."""
 MANIFEST, WEIGHTS, TOKENIZER = "manifest.json", "weights.safetensors", "tokenizer.json"
 VOCABULARY = "vocabulary.json"
 """Ids of pieces, where a model numbers them otherwise than its tokenizer does."""
@@ -143,6 +145,11 @@ class Manifest(_Section):
         """All or none of them, as validation has it."""
         return any(graph.startswith(f"{provider}/") for graph in self.graphs)
 
+    @property
+    def has_dense(self) -> bool:
+        """Whether pooled states go through dense layers."""
+        return f"cpu/{DENSE}" in self.graphs
+
     @model_validator(mode="after")
     def _fits_its_task(self) -> "Manifest":
         if self.task == "translation":
@@ -165,7 +172,8 @@ class Manifest(_Section):
             wanted = {"embedding": self.embedding is not None}
         missing = [name for name, given in wanted.items() if not given]
         providers = ("cpu", "cuda") if self.has_graphs_for("cuda") else ("cpu",)
-        graphs = [f"{provider}/{graph}" for provider in providers for graph in GRAPHS[self.task]]
+        needed = (*GRAPHS[self.task], DENSE) if self.has_dense else GRAPHS[self.task]
+        graphs = [f"{provider}/{graph}" for provider in providers for graph in needed]
         missing += [f"graphs.{graph}" for graph in graphs if graph not in self.graphs]
         missing += [f"files.{file}" for file in (TOKENIZER, WEIGHTS, *graphs) if file not in self.files]
         if missing:

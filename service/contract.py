@@ -25,6 +25,8 @@ Classify = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """The logits of each token of each source, (S, C), without padding; (1, C) where the first token decides."""
 Embed = Callable[[list[list[int]]], list[NDArray[np.float32]]]
 """What the encoder makes of each source, (S, E), without padding."""
+Project = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+"""What an encoder's dense layers make of pooled states (B, D): (B, D')."""
 
 
 Phase = Literal["probe", "encode", "decode"]

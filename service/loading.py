@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from service.artifact import WEIGHTS, Artifact
-from service.contract import About, DecoderRows
+from service.artifact import DENSE, WEIGHTS, Artifact
+from service.contract import About, DecoderRows, Project
 from service.cores import usable_cores
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.computation import OnePass, Read
@@ -26,21 +26,22 @@ from service.processes import n_loops
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
-from service.runner.one_pass import AttentionRunner, ClassificationRunner, EmbeddingRunner
+from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import MOST_PADDING, TranslationRunner
 from service.runner.weights import Weights, load, read_weights
 from service.settings import Settings
 from service.tasks.attention import attention_probe, read_attention
-from service.tasks.embedding import Embedded, read_states
 from service.tasks.pooling import Reading, read_logits
+from service.tasks.token_pooling import Embedded, read_states
 
 Output = TypeVar("Output")
 
 KINDS = {
     "translation": ("greedy", "beam", "embedding", "attention"),
     "classification": ("classification", "embedding", "attention"),
+    "embedding": ("embedding", "attention"),
 }
 """Of the engines that a model of each task has."""
 
@@ -114,9 +115,13 @@ class ArtifactSource:
         if alone:
             provider = replace(provider, threads=self.settings.threads or usable_cores())
         weights = read_weights(artifact)
-        if artifact.manifest.task == "translation":
-            return self._translator(artifact, provider, weights, alone)
-        return self._classifier(artifact, provider, weights)
+        match artifact.manifest.task:
+            case "translation":
+                return self._translator(artifact, provider, weights, alone)
+            case "classification":
+                return self._classifier(artifact, provider, weights)
+            case "embedding":
+                return self._embedder(artifact, provider, weights)
 
     def trim(self) -> None:
         gc.collect()
@@ -151,16 +156,29 @@ class ArtifactSource:
         engines: Engines = {"classification": classifying}
         return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
+    def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
+        session = load(artifact, provider, "encoder.onnx", weights=weights)
+        project = None
+        if artifact.manifest.has_dense:
+            project = DenseRunner(load(artifact, provider, DENSE, weights=weights)).project
+        return self._loaded(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
+
     def _loaded(
-        self, artifact: Artifact, provider: Provider, weights: Weights, engines: Engines, embedding: EmbeddingRunner
+        self,
+        artifact: Artifact,
+        provider: Provider,
+        weights: Weights,
+        engines: Engines,
+        embedding: EmbeddingRunner,
+        project: Project | None = None,
     ) -> Engines:
         """With the engines that every model has."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
             "embedding": self._one_pass(
-                partial(read_states, embedding.embed),
-                lambda: Sequence([manifest.special_tokens.unk], Embedded(wants_tokens=False)),
+                partial(read_states, embedding.embed, project),
+                lambda: Sequence([manifest.special_tokens.unk], Embedded.by_default(manifest)),
                 512 if provider.name == "cpu" else 8192,
             ),
             "attention": self._one_pass(partial(read_attention, attend), partial(attention_probe, manifest), 512),

@@ -34,7 +34,7 @@ class Models:
     """Models that are loaded, started and stopped together.
 
     Args:
-        embedders: the encoders of the translators and classifiers, for requests that want embeddings.
+        embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
         loops: that run them.
         loader: of these loops, where they are processes; it ends when the models stop.
         watch: over the files that they were loaded from.
@@ -65,9 +65,10 @@ class Models:
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
         self._preferred = translators if ordered else by_languages
 
-    def __iter__(self) -> Iterator[Translator | Classifier]:
+    def __iter__(self) -> Iterator[Translator | Classifier | Embedder]:
         yield from self.translators
         yield from self.classifiers
+        yield from (embedder for embedder in self.embedders if embedder.manifest.task == "embedding")
 
     def start(self) -> None:
         for loop in self._loops:
@@ -118,7 +119,7 @@ class Models:
             UnknownModel: no translation model has this name.
             NotAcceptable: no direction fits, or several do; the message names them.
         """
-        translators = _named(name, self._preferred, "translate")
+        translators = self._named(name, self._preferred, "translate")
         for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
             fitting = [(one, direction) for one in translators for direction in _first(2, one, *wanted)]
             if fitting:
@@ -142,7 +143,7 @@ class Models:
             UnknownModel: no classification model has this name, or there are none.
             NotAcceptable: there are several; the message names them.
         """
-        classifiers = _named(name, self.classifiers, "classify")
+        classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
             raise NotAcceptable(f"several models could serve, name one: {names}")
@@ -156,7 +157,7 @@ class Models:
             UnknownModel: no model has this name.
             NotAcceptable: none reads the language, or several models could serve; the message names them.
         """
-        embedders = _named(name, self.embedders, "embed")
+        embedders = self._named(name, self.embedders, "embed")
         if source is None:
             fitting = [one for one in embedders if one.manifest.task == "embedding"] or embedders
         else:
@@ -167,6 +168,19 @@ class Models:
         if len(fitting) > 1 and not self._ordered:
             raise NotAcceptable(f"several models could serve, name model or source: {_languages(fitting)}")
         return fitting[0]
+
+    def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
+        named = [model for model in models if name in (None, model.manifest.name)]
+        if named:
+            return named
+        names = ", ".join(model.manifest.name for model in models) or "none"
+        tasks: dict[str, SequenceOf[Translator | Classifier | Embedder]]
+        tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
+        others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
+        raise UnknownModel(
+            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
+            + (f" ({name} can {' and '.join(others)})" if others else "")
+        )
 
     def states(self) -> list[ModelState]:
         """For the gauges: a model once for each task that it serves."""
@@ -190,7 +204,7 @@ class Models:
         yield from (("translation", model, pool) for model in self.translators for pool in (model.greedy, model.beam))
         yield from (("classification", model, model.pool) for model in self.classifiers)
         yield from (("embedding", model, model.pool) for model in self.embedders)
-        yield from (("attention", model, model.attention_pool) for model in self)
+        yield from (("attention", model, model.attention_pool) for model in self if model.attention_pool is not None)
 
 
 def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Models:
@@ -293,23 +307,14 @@ def _models(
             greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
             slots = slots_of(manifest.slots, tokenizer)
             translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *shared, slots))
-        else:
+        elif manifest.task == "classification":
             classifying = pool("classification", "classification")
             classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))
-        embedding = pool("embedding", "embedding")
-        embedders.append(Embedder(manifest, provider, tokenizer, embedding, settings.max_embedding_numbers))
+        embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
+        attention = shared[:2] if manifest.task == "embedding" else ()
+        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *attention))
     watch = Watch(loaded.artifacts.values())
     return Models(translators, classifiers, embedders, loops, loader, watch, ordered=bool(settings.models))
-
-
-def _named(name: str | None, models: list[Served], verb: str) -> list[Served]:
-    named = [model for model in models if name in (None, model.manifest.name)]
-    if not named:
-        names = ", ".join(model.manifest.name for model in models) or "none"
-        raise UnknownModel(
-            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
-        )
-    return named
 
 
 FEW = 10

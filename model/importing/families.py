@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
-from model.importing import argos, bert, m2m100, marian, marian_npz
+from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
@@ -32,6 +32,7 @@ FAMILIES = (
     Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),
     Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.read),
     Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.read),
+    Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.read),
     Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.read),
     Family("Argos Translate (.argosmodel)", argos.recognizes, argos.read),
 )

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from model.importing.imported import ModelImportError
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "README.md")
+WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
 """Of a hub's repository."""
 FALLBACK = ("*.bin",)
 """Fetched too where there are no weights as safetensors."""

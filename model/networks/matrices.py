@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.networks.attention import MultiHeadAttention
-from model.networks.transformer import Transformer, TransformerClassifier
+from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def translation_matrices(model: Transformer, source: Tensor, source_lengths: Ten
     )
 
 
-def classification_matrices(model: TransformerClassifier, ids: Tensor, lengths: Tensor) -> Tensor:
+def classification_matrices(model: TransformerClassifier | TransformerEncoder, ids: Tensor, lengths: Tensor) -> Tensor:
     """Of ids (B, S), of lengths (B): (B, Le, H, S, S)."""
     attentions = [layer.self_attention for layer in model.encoder.encoder_layers()]
     return torch.stack(observe(attentions, lambda: model.encode(ids, lengths)), dim=1)

@@ -24,6 +24,7 @@ def final_norm(layer: LayerConfig) -> nn.Module:
 
 
 POOLERS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+DENSE_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"identity": lambda x: x, "tanh": torch.tanh}
 
 
 class Encoder(nn.Module):
@@ -219,6 +220,12 @@ class TransformerEncoder(nn.Module):
         mask = padding_mask(lengths, ids.shape[1])
         hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
         return hidden
+
+    def project(self, pooled: Tensor) -> Tensor:
+        """Pooled states (B, D) through the dense layers."""
+        for layer, dense in zip(self.dense, self.config.dense, strict=True):
+            pooled = DENSE_ACTIVATIONS[dense.activation](layer(pooled))
+        return pooled
 
 
 class PartClassifier(nn.Module):

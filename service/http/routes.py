@@ -27,6 +27,7 @@ from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateReq
 from service.serving import Serving
 from service.settings import Settings
 from service.tasks.classification import Classifier
+from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 from service.text.languages import Languages
 
@@ -73,17 +74,17 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
         usage = ClassificationUsage(tokens=sum(prediction.tokens for prediction in predictions))
         return ClassifyResponse(model=classifier.manifest.name, predictions=predictions, usage=usage)
 
-    @router.post("/embed", responses=of_work)
+    @router.post("/embed", responses=of_work, response_model_exclude_none=True)
     async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
-        """Turn texts into vectors: the encoder's states, their mean over a text or one for each token."""
+        """Turn texts into vectors: one for each text, or the encoder's state of each token."""
         timeout_s = _within_limits(request, settings)
         with serving.use() as models:
             embedder = models.embedder(request.model, request.source)
-            embeddings, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
+            embeddings, dimensions, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
         return EmbedResponse(
             model=embedder.manifest.name,
             embeddings=embeddings,
-            dimensions=embedder.width,
+            dimensions=dimensions,
             usage=EmbedUsage(tokens=n_tokens),
         )
 
@@ -128,7 +129,7 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
     return router
 
 
-def _card(model: Translator | Classifier) -> ModelCard:
+def _card(model: Translator | Classifier | Embedder) -> ModelCard:
     languages = Languages(model.manifest.sources, model.manifest.targets)
     return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
 

@@ -29,7 +29,7 @@
  *
  * @typedef {object} Model
  * @property {string} name
- * @property {"translation" | "classification"} task
+ * @property {"translation" | "classification" | "embedding"} task
  * @property {string[]} sources
  * @property {string[]} targets
  * @property {string[]} labels

@@ -13,7 +13,7 @@ from service.runner.weights import Weights, load
 
 STATES = "last_hidden_state"
 
-LENGTHS = {"translation": "source_lengths", "classification": "lengths"}
+LENGTHS = {"translation": "source_lengths", "classification": "lengths", "embedding": "lengths"}
 """What the graph with an encoder calls the lengths."""
 
 
@@ -39,7 +39,7 @@ class EmbeddingRunner:
     """The encoder of one artifact.
 
     Args:
-        encoder: the graph with the encoder, a translator's or a classifier's.
+        encoder: the graph with the encoder.
 
     Raises:
         StartRefused: the graph does not give what it makes of each token, or not as wide as the manifest says.
@@ -63,27 +63,40 @@ class EmbeddingRunner:
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
 
+class DenseRunner:
+    """The dense layers of one artifact, through which pooled states go."""
+
+    def __init__(self, dense: InferenceSession) -> None:
+        self._session = dense
+
+    def project(self, pooled: NDArray[np.float32]) -> NDArray[np.float32]:
+        """pooled (B, D) to (B, D'), each row by itself."""
+        rows = np.concatenate([pooled, pooled[:1]])  # a single one would be multiplied by another kernel
+        projected: NDArray[np.float32] = self._session.run(None, {"pooled": rows})[0]
+        return projected[:-1]
+
+
 class AttentionRunner:
-    """The attention graph of one artifact: a translator's, or a classifier's, which has no targets."""
+    """The attention graph of one artifact: a translator's, or another's, which has no targets."""
 
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self._pad = artifact.manifest.special_tokens.pad
-        self._of_classifier = artifact.manifest.task == "classification"
+        self._has_targets = artifact.manifest.task == "translation"
         self._session = load(artifact, provider, "attention.onnx", weights=weights)
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.
 
         Args:
-            targets: what the decoder reads, as long as what it writes; as many as sources, and empty for a classifier.
+            targets: what the decoder reads, as long as what it writes; as many as sources, and empty without a decoder.
         """
         input_ids, source_lengths = padded(sources, self._pad)  # (B, S), (B)
         feeds = {"input_ids": input_ids}
-        if self._of_classifier:
-            feeds["lengths"] = source_lengths
-        else:
+        if self._has_targets:
             feeds["source_lengths"] = source_lengths
             feeds["target_ids"], _ = padded(targets, self._pad)
+        else:
+            feeds["lengths"] = source_lengths
         names = sorted(kinds)
         found = dict(zip(names, self._session.run(names, feeds), strict=True))
         sizes = [(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

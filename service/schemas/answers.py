@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.artifact import Decoding, Limits, Manifest, Task
+from service.artifact import Decoding, Embedding, Limits, Manifest, Task
 from service.contract import AttentionKind, FinishReason
 from service.schemas.requests import Encoding
 
@@ -41,14 +41,14 @@ class AttentionMatrix(BaseModel):
     weights: list[list[float]] | str
 
 
-class ClassifierAttention(BaseModel):
-    """What a classifier attended to."""
+class SourceAttention(BaseModel):
+    """What an encoder attended to."""
 
     source: list[ShownToken]
     matrices: list[AttentionMatrix]
 
 
-class Attention(ClassifierAttention):
+class Attention(SourceAttention):
     """What a translation attended to."""
 
     target: list[ShownToken]
@@ -132,7 +132,7 @@ class Prediction(BaseModel):
     score: float = Field(description="Probability of the label.")
     scores: dict[str, float] = Field(description="Probability of every label, by falling score.")
     tokens: int
-    attention: ClassifierAttention | None = Field(default=None, description="Where it was asked for.")
+    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
     evidence: Evidence | None = Field(default=None, description="Where it was asked for.")
 
 
@@ -147,9 +147,10 @@ class ClassifyResponse(BaseModel):
 
 
 class TextEmbedding(BaseModel):
-    """What the encoder makes of a text: the mean over its tokens."""
+    """What the model makes of a text, or the mean of what its encoder makes of its tokens."""
 
     embedding: list[float] | str
+    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
 
 
 class TokenEmbeddings(BaseModel):
@@ -157,6 +158,7 @@ class TokenEmbeddings(BaseModel):
 
     tokens: list[ShownToken] = Field(description="As the model reads them, ends of sequence included.")
     embeddings: list[list[float]] | str = Field(description="One row for each token.")
+    attention: SourceAttention | None = Field(default=None, description="Where it was asked for.")
 
 
 class EmbedUsage(BaseModel):
@@ -187,6 +189,9 @@ class ModelCard(BaseModel):
     precision: Literal["fp32", "int8", "fp16"]
     provider: Literal["cpu", "cuda"]
     decoding: Decoding | None = Field(default=None, description="Of a translation that asks for nothing else.")
+    embedding: Embedding | None = Field(
+        default=None, description="Of a model that was made for embeddings: how it pools, and its prompts by name."
+    )
     evaluation: dict[str, dict[str, float]] = Field(description="Test set -> metric -> score.")
 
     @classmethod

@@ -199,12 +199,21 @@ class ClassifyRequest(_AttendingRequest):
     evidence: bool = Field(default=False, description="Return what each token contributed to each label's logit.")
 
 
-class EmbedRequest(_Request):
+class EmbedRequest(_AttendingRequest):
     source: str | None = Field(
         default=None, min_length=1, description="Language code, which chooses among translators.", examples=["en"]
     )
-    pooling: Literal["mean", "none"] = Field(
-        default="mean", description="mean: one embedding for each text, over all its tokens. none: one for each token."
+    prompt: str | None = Field(
+        default=None, min_length=1, description="Name of a text that the model has to put in front of each text."
     )
-    normalize: bool = Field(default=True, description="Scale each to length 1, so that a product is a cosine.")
+    pooling: Literal["mean", "none"] | None = Field(
+        default=None,
+        description="mean: one embedding for each text, over all its tokens. none: one for each token. By default the "
+        "model's own way to one embedding; translators and classifiers have the mean.",
+    )
+    normalize: bool | None = Field(
+        default=None,
+        description="Scale each to length 1, so that a product is a cosine. By default as the model does; translators "
+        "and classifiers do.",
+    )
     encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")

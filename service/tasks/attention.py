@@ -15,7 +15,7 @@ from service.artifact import AlignmentChoice, Manifest
 from service.contract import Attend, AttentionKind, AttentionKinds, Matrices
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.schemas.answers import AttentionMatrix, encoded
+from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
 from service.tasks.alignment import aligning
 from service.text.tokens import Token
@@ -33,7 +33,7 @@ class Seen:
     """What one pass is asked for, and its result; nothing else of the pass is kept."""
 
     read_ids: list[int]
-    """What the decoder reads, from <s> on; empty for a classifier."""
+    """What the decoder reads, from <s> on; empty without a decoder."""
     selection: "Selection | None" = None
     alignment: AlignmentChoice | None = None
     matrices: Matrices = field(default_factory=dict)
@@ -66,7 +66,7 @@ def read_attention(attend: Attend, sequences: list[Sequence[Seen]]) -> None:
 def attention_probe(manifest: Manifest) -> Sequence[Seen]:
     """The shortest sequence of a model."""
     tokens, selection = manifest.special_tokens, Selection(("encoder",), {"encoder": [0]}, "mean", "json")
-    if manifest.task == "classification":
+    if manifest.task != "translation":
         return Sequence([tokens.unk], Seen([], selection))
     return Sequence([tokens.eos], Seen([tokens.bos], selection))
 
@@ -134,6 +134,15 @@ class Selection:
                     )
                 )
         return selected
+
+
+def of_windows(tokens: list[ShownToken], windows: list[Sequence[Seen]], selection: Selection) -> SourceAttention:
+    """What the windows of a text attended to, given the tokens of all of them."""
+    matrices, first = [], 0
+    for window in windows:
+        matrices += selection.of_sentence(window.output.matrices, first, 0)
+        first += len(window.source_ids)
+    return SourceAttention.model_construct(source=tokens, matrices=matrices)
 
 
 def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:

@@ -9,10 +9,10 @@ from service.artifact import Manifest
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.schemas.answers import ClassifierAttention, Evidence, Prediction, ShownToken, TokenEvidence
+from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
 from service.schemas.timing import Timing
-from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
+from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond, refuse_beyond_shown
 from service.tasks.pooling import Reading, contributions, pooled, probabilities
 from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
@@ -128,7 +128,10 @@ class Classifier:
             shown = [ShownToken.of(token) for token in tokens]
             if evidence and pooling != "first":
                 prediction.evidence = self._evidence(shown, readings, lengths, pooling)
-            prediction.attention = _attention(shown, text.windows, selection) if selection is not None else None
+            if selection is not None:
+                prediction.attention = of_windows(
+                    shown, [window.seen for window in text.windows if window.seen], selection
+                )
         return prediction
 
     def _evidence(
@@ -151,12 +154,3 @@ class Classifier:
                 for token, part in zip(tokens, parts.tolist(), strict=True)
             ],
         )
-
-
-def _attention(tokens: list[ShownToken], windows: list[_Window], selection: Selection) -> ClassifierAttention:
-    matrices, first = [], 0
-    for window in windows:
-        assert window.seen is not None
-        matrices += selection.of_sentence(window.seen.output.matrices, first, 0)
-        first += len(window.seen.source_ids)
-    return ClassifierAttention.model_construct(source=tokens, matrices=matrices)

@@ -1,68 +1,72 @@
-"""Embeddings: the encoder's state for each token, or the mean of the states over a text.
+"""Embeddings: what a model makes of a text, or its encoder of each token.
 
 An engine of its own runs the encoder alone, so that neither a translation nor a label waits for it. A translator reads
-sentences, as it was trained to; a classifier reads texts, or windows of a text that is too long. The mean is over all
-tokens of a text, however many windows there are.
+sentences, as it was trained to; other models read texts. The embedding of what is read in several parts, sentences or
+windows of a text that is too long, is the mean of theirs by their pooled tokens.
 
-Legend: S tokens of a window, E width of the encoder.
+Legend: S tokens of a window, E width of the encoder, D width of an embedding.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from service.artifact import Manifest
-from service.contract import Embed
+from service.artifact import Manifest, TokenPooling
 from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
-from service.schemas.requests import EmbedRequest
+from service.schemas.requests import EmbedRequest, Encoding
 from service.schemas.timing import Timing
-from service.tasks.pooling import refuse_not_finite
-from service.tasks.windows import windows
+from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.token_pooling import Embedded, Vectors
+from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, Wanted, subtag
 from service.text.sentences import sentence_spans
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
-
-Vectors = NDArray[np.float64]
-
-
-@dataclass
-class Embedded:
-    """What one window is asked for, and its result: the sum of its tokens' vectors (E), or each of them (S, E)."""
-
-    wants_tokens: bool
-    vectors: Vectors = field(default_factory=lambda: np.zeros(0))
+from service.text.tokens import Token
 
 
-def read_states(embed: Embed, sequences: list[Sequence[Embedded]]) -> None:
-    """What an embedding engine runs."""
-    found = embed([sequence.source_ids for sequence in sequences])
-    for sequence, states in zip(sequences, found, strict=True):
-        refuse_not_finite(states)
-        vectors = states.astype(np.float64)  # a copy: the batch is not kept for the sake of one text
-        sequence.output.vectors = vectors if sequence.output.wants_tokens else vectors.sum(axis=0)
+@dataclass(frozen=True)
+class _Asked:
+    """What a request wants of its model.
+
+    Attributes:
+        pooling: vectors to be joined; none for the state of each token.
+        projected: whether what is pooled goes through dense layers.
+        n_prompt: tokens of the prompt.
+    """
+
+    pooling: tuple[TokenPooling, ...]
+    projected: bool
+    dimensions: int
+    normalize: bool
+    prompt: str
+    n_prompt: int
+    selection: Selection | None
 
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A sentence, or a whole text where the model reads texts, and the windows in which it is read."""
+    """A sentence, or a whole text where the model reads texts, and the windows in which it is read.
+
+    Attributes:
+        start: where it begins in the text; before it where it has a prompt.
+        prefix: tokens that stand before it.
+        n_before, n_after: tokens at its ends that each window has at its own.
+    """
 
     start: int
-    """Where it begins in the text."""
     text: str
     prefix: tuple[int, ...]
-    """Tokens that stand before it."""
+    n_before: int
+    n_after: int
     windows: list[Sequence[Embedded]]
-
-    @property
-    def token_ids(self) -> list[int]:
-        return [token_id for window in self.windows for token_id in window.source_ids]
+    seen: list[Sequence[Seen]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,8 @@ class Embedder:
 
     Args:
         max_numbers: most numbers in the embeddings of one answer.
+        attention_pool: of a model that does nothing else.
+        max_attention_weights: most numbers in the attention matrices of one answer.
     """
 
     manifest: Manifest
@@ -78,65 +84,138 @@ class Embedder:
     tokenizer: Tokenizer
     pool: Pool[Embedded]
     max_numbers: int
-
-    @property
-    def width(self) -> int:
-        """E."""
-        return self.manifest.dimensions.d_model
+    attention_pool: Pool[Seen] | None = None
+    max_attention_weights: int = 0
 
     @cached_property
     def languages(self) -> Side:
-        """Those that a translator reads; a classifier knows none by name."""
+        """Those that a translator reads; other models know none by name."""
         return Side(self.manifest.sources)
 
     async def embed(
         self, request: EmbedRequest, timeout_s: float, timing: Timing
-    ) -> tuple[list[TextEmbedding | TokenEmbeddings], int]:
-        """One embedding, or one for each token, per text, in order; and how many tokens were read.
+    ) -> tuple[list[TextEmbedding | TokenEmbeddings], int, int]:
+        """One embedding, or one for each token, per text, in order; how many dimensions each has, and how many tokens
+        were read.
 
         Raises:
-            NotAcceptable: a text is white space only, or the answer would have too many numbers.
-            RequestError: what the engine raises.
+            NotAcceptable: a text is white space only, the model has no such prompt or attention, or the answer would
+                have too many numbers.
+            RequestError: what the engines raise.
         """
         deadline = self.pool.clock() + timeout_s
         refuse_white_space(request.text, "embed")
+        asked = self._asked(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await beside_each(
-                request.text, lambda text: self._stretches(text, request), n_characters, timeout_s
+                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, timeout_s
             )
-        n_tokens = sum(len(stretch.token_ids) for text in texts for stretch in text)
-        if request.pooling == "none":
-            self._refuse_too_many(n_tokens, 'send shorter texts, or ask for "pooling": "mean"')
-        else:
-            self._refuse_too_many(len(texts), "send fewer texts")
-        sequences = [window for text in texts for stretch in text for window in stretch.windows]
-        timing.ran(await self.pool.run(sequences, deadline))
+        read = [window for text in texts for stretch in text for window in stretch.windows]
+        seen = [window for text in texts for stretch in text for window in stretch.seen]
+        n_tokens = sum(len(window.source_ids) for window in read)
+        self._refuse_too_many(len(texts) if asked.pooling else n_tokens, asked)
+        if asked.selection is not None:
+            numbers = sum(asked.selection.n_weights(len(window.source_ids), 0) for window in seen)
+            refuse_beyond(self.max_attention_weights, numbers)
+        timing.ran(await self.pool.run(read, deadline))
+        if self.attention_pool is not None and seen:
+            timing.attended(await self.attention_pool.run(seen, deadline))
         with timing.tokenizing():
             remaining_s = deadline - self.pool.clock()
-            shaped = await beside_each(texts, lambda text: self._shaped(text, request), n_characters, remaining_s)
-            return shaped, n_tokens
+            shaped = await beside_each(
+                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, remaining_s
+            )
+            return shaped, asked.dimensions, n_tokens
 
-    def _stretches(self, text: str, request: EmbedRequest) -> list[_Stretch]:
-        limit, wants_tokens = self.manifest.limits.max_source_tokens, request.pooling == "none"
-        prefix: tuple[int, ...] = ()
-        around = (0, 0)
-        if self.manifest.task == "translation":
-            language, prefix = self._source(request.source)
-            spans = sentence_spans(text, language)
-            spans = spans or [Span(0, len(text))]  # of marks alone
-            nothing = [*prefix, self.manifest.special_tokens.eos]
-            pieces = [piece for piece in self.tokenizer.encode_spans(text, spans, limit, prefix) if piece[1] != nothing]
+    def _asked(self, request: EmbedRequest) -> _Asked:
+        own = self.manifest.embedding
+        prompt = self._prompt(request.prompt)
+        n_prompt = len(self.tokenizer.encode([prompt])[0]) - sum(self._around) if prompt else 0
+        normalize = request.normalize
+        if normalize is None:
+            normalize = own.normalize if own is not None else True
+        selection = None
+        if request.attention is not None:
+            if self.attention_pool is None:
+                route = "/translate" if self.manifest.task == "translation" else "/classify"
+                raise NotAcceptable(f"attention: {route} tells that of {self.manifest.name}")
+            selection = Selection.of(request.attention, self.manifest)
+        if own is not None and request.pooling is None:
+            by_default = Embedded.by_default(self.manifest)
+            kinds, projected, dimensions = by_default.pooling, by_default.projected, own.dimensions
         else:
-            around = len(self.tokenizer.around[0]), len(self.tokenizer.around[1])
-            pieces = [(Span(0, len(text)), ids) for ids in self.tokenizer.encode([text]) if len(ids) > sum(around)]
-        if not pieces:
+            kinds = () if request.pooling == "none" else ("mean",)
+            projected, dimensions = False, self.manifest.dimensions.d_model
+        return _Asked(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
+
+    def _prompt(self, name: str | None) -> str:
+        """The text of a prompt, or of the model's own default.
+
+        Raises:
+            NotAcceptable: it has none of this name.
+        """
+        own = self.manifest.embedding
+        prompts = own.prompts if own is not None else {}
+        if name is None:
+            return prompts[own.default_prompt] if own is not None and own.default_prompt is not None else ""
+        if name not in prompts:
+            raise NotAcceptable(
+                f"prompt: {self.manifest.name} has no {name!r}, it has {', '.join(prompts) or 'no prompts'}"
+            )
+        return prompts[name]
+
+    @property
+    def _around(self) -> tuple[int, int]:
+        """How many special tokens are before and after a text."""
+        before, after = self.tokenizer.around
+        return len(before), len(after)
+
+    def _stretches(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
+        is_translator = self.manifest.task == "translation"
+        stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
+        if not stretches:
             raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
-        stretches = []
-        for span, token_ids in pieces:
-            read = [Sequence(ids, Embedded(wants_tokens)) for ids in windows(token_ids, limit, *around)]
-            stretches.append(_Stretch(span.start, span.of(text), prefix, read))
         return stretches
+
+    def _sentences(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
+        """Of a text that a translator reads."""
+        language, prefix = self._source(source)
+        limit, nothing = self.manifest.limits.max_source_tokens, [*prefix, self.manifest.special_tokens.eos]
+        spans = sentence_spans(text, language) or [Span(0, len(text))]  # of marks alone
+        return [
+            self._stretch(span.start, span.of(text), token_ids, asked, prefix=prefix)
+            for span, token_ids in self.tokenizer.encode_spans(text, spans, limit, prefix)
+            if token_ids != nothing
+        ]
+
+    def _whole(self, text: str, asked: _Asked) -> list[_Stretch]:
+        """A text with its prompt; nothing if it has no tokens."""
+        n_before, n_after = self._around
+        [token_ids] = self.tokenizer.encode([asked.prompt + text])
+        if len(token_ids) <= n_before + asked.n_prompt + n_after:  # its only token may be one with the prompt's last
+            [of_text] = self.tokenizer.encode([text])
+            if len(of_text) <= n_before + n_after:
+                return []
+        n_before = min(n_before + asked.n_prompt, len(token_ids) - n_after - 1)
+        return [self._stretch(-len(asked.prompt), asked.prompt + text, token_ids, asked, n_before, n_after)]
+
+    def _stretch(
+        self,
+        start: int,
+        text: str,
+        token_ids: list[int],
+        asked: _Asked,
+        n_before: int = 0,
+        n_after: int = 0,
+        prefix: tuple[int, ...] = (),
+    ) -> _Stretch:
+        parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
+        own = self.manifest.embedding
+        n_left_out = self._around[0] + asked.n_prompt if asked.prompt and own and not own.pool_prompt else 0
+        read = [Sequence(ids, Embedded(asked.pooling, min(n_left_out, len(ids) - 1), asked.projected)) for ids in parts]
+        seen = [Sequence(ids, Seen([], asked.selection)) for ids in parts] if asked.selection is not None else []
+        return _Stretch(start, text, prefix, n_before, n_after, read, seen)
 
     def _source(self, code: str | None) -> tuple[str, tuple[int, ...]]:
         """The language in which a translator reads texts, and the tokens that tell it so.
@@ -150,32 +229,40 @@ class Embedder:
             raise NotAcceptable(f"{self.manifest.name} reads {len(names)} languages, name source")
         return subtag(code or names[0]), prefix
 
-    def _refuse_too_many(self, n_vectors: int, way_out: str) -> None:
-        numbers = n_vectors * self.width
+    def _refuse_too_many(self, n_vectors: int, asked: _Asked) -> None:
+        numbers = n_vectors * asked.dimensions
         if numbers > self.max_numbers:
+            way_out = "send fewer texts" if asked.pooling else 'send shorter texts, or ask for "pooling": "mean"'
             raise NotAcceptable(
-                f"{n_vectors:,} embeddings of {self.width} dimensions have {numbers:,} numbers, "
+                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers, "
                 f"the limit is {self.max_numbers:,}; {way_out}"
             )
 
-    def _shaped(self, text: list[_Stretch], request: EmbedRequest) -> TextEmbedding | TokenEmbeddings:
-        found = [window.output.vectors for stretch in text for window in stretch.windows]
-        if request.pooling == "none":
-            return TokenEmbeddings.model_construct(
-                tokens=[
-                    ShownToken.of(token.moved(stretch.start))
-                    for stretch in text
-                    for token in self.tokenizer.read(stretch.text, stretch.prefix)
-                ],
-                embeddings=_numbers(np.concatenate(found), request),
-            )
-        mean = np.sum(found, axis=0) / sum(len(stretch.token_ids) for stretch in text)
-        return TextEmbedding.model_construct(embedding=_numbers(mean, request))
+    def _shaped(self, text: list[_Stretch], asked: _Asked, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:
+        found = [window.output for stretch in text for window in stretch.windows]
+        lengths = [len(window.source_ids) for stretch in text for window in stretch.windows]
+        tokens, attention = [], None
+        if not asked.pooling or asked.selection is not None:
+            tokens = [ShownToken.of(token) for stretch in text for token in self._tokens(stretch)]
+        if asked.selection is not None:
+            attention = of_windows(tokens, [window for stretch in text for window in stretch.seen], asked.selection)
+        if not asked.pooling:
+            rows = _numbers(np.concatenate([one.vectors for one in found]), asked.normalize, encoding)
+            return TokenEmbeddings.model_construct(tokens=tokens, embeddings=rows, attention=attention)
+        n_pooled = [length - one.n_left_out for one, length in zip(found, lengths, strict=True)]
+        mean = np.average([one.vectors for one in found], axis=0, weights=n_pooled)
+        return TextEmbedding.model_construct(embedding=_numbers(mean, asked.normalize, encoding), attention=attention)
+
+    def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
+        """As they are read, in the text that was sent."""
+        tokens = [token.moved(stretch.start) for token in self.tokenizer.read(stretch.text, stretch.prefix)]
+        limit = self.manifest.limits.max_source_tokens
+        return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
 
 
-def _numbers(vectors: Vectors, request: EmbedRequest) -> Any:
-    """Vectors (..., E), each at length 1 if that is asked for; one that is 0 stays so."""
-    if request.normalize:
+def _numbers(vectors: Vectors, normalize: bool, encoding: Encoding) -> Any:
+    """Vectors (..., D), each at length 1 if that is asked for; one that is 0 stays so."""
+    if normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = vectors / np.where(lengths > 0, lengths, 1)
-    return encoded(vectors.astype(np.float32), request.encoding)
+    return encoded(vectors.astype(np.float32), encoding)

@@ -27,7 +27,7 @@ def shown_in_windows(tokens: list[Token], max_tokens: int, n_before: int, n_afte
     for window in windows(tokens, max_tokens, n_before, n_after):
         end = len(window) - n_after
         text = window[n_before:end]
-        first, last = (text[0].start, text[-1].end) if text else (0, 0)
+        first, last = (max(0, text[0].start), text[-1].end) if text else (0, 0)
         yield from (token._replace(start=first, end=first) for token in window[:n_before])
-        yield from text
+        yield from (token._replace(start=max(0, token.start)) for token in text)  # one may begin in a prompt
         yield from (token._replace(start=last, end=last) for token in window[end:])

@@ -1,5 +1,9 @@
-"""Classifiers that were trained elsewhere, from their directories to a client: probabilities are transformers' own."""
+"""Classifiers and sentence encoders that were trained elsewhere, from their directories to a client: probabilities are
+transformers' own, and embeddings what is pooled of its states.
+"""
 
+import base64
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -21,7 +25,9 @@ from tests.model.importing.encoder_checkpoints import (
     TEXTS,
     original_ids,
     original_logits,
+    original_states,
     write_encoder,
+    write_modules,
 )
 from tests.running_service import running_service
 
@@ -30,27 +36,45 @@ LABELS = {"id2label": {0: "bad", 1: "so so", 2: "good"}}
 CLASSIFIERS: dict[str, dict[str, Any]] = dict.fromkeys(FAMILIES, LABELS) | {"roberta": LABELS | MULTI_LABEL}
 
 
+PLAIN, RICH = "plain", "rich"
+PROMPTS = {"query": "Ask: ", "passage": "Tell me of "}
+MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+D_PLAIN, D_RICH = 24, 12
+
+Originals = dict[str, tuple[Path, Any]]
+
+
 @pytest.fixture(scope="module")
-def originals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Any]]:
-    """Directory and model of each classifier."""
+def originals(tmp_path_factory: pytest.TempPathFactory) -> Originals:
+    """Directory and model of each; what follows the pooling of RICH is one of them."""
     root = tmp_path_factory.mktemp("originals")
-    return {
+    found: Originals = {
         name: (root / name, write_encoder(root / name, name, "ForSequenceClassification", **changes))
         for name, changes in CLASSIFIERS.items()
     }
+    for name, family in ((PLAIN, "xlm-roberta"), (RICH, "bert")):
+        found[name] = root / name, write_encoder(root / name, family, "Model")
+    write_modules(root / PLAIN, {"pooling_mode_mean_tokens": True})
+    dense = [(20, "Tanh", True), (D_RICH, "Identity", False)]
+    pooling = {"pooling_mode": MODES, "include_prompt": False}
+    first, second = write_modules(root / RICH, pooling, dense, normalize=False)
+    said = {"prompts": PROMPTS, "default_prompt_name": "query"}
+    (root / RICH / "config_sentence_transformers.json").write_text(json.dumps(said))
+    found[f"{RICH} layers"] = root, torch.nn.Sequential(first, torch.nn.Tanh(), second)
+    return found
 
 
 @pytest.fixture(scope="module")
-def imported(
-    originals: dict[str, tuple[Path, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[httpx.Client]:
+def imported(originals: Originals, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a service that has them all, in float32."""
     root = tmp_path_factory.mktemp("imported")
     served_models = export.artifact.served_models
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("export.artifact.prove", lambda *_given: [])  # what follows shows more, and takes less time
         patch.setattr("export.artifact.served_models", lambda *given: {"cpu": served_models(*given)["cpu"]})
-        for name, (directory, _) in originals.items():
-            import_model(str(directory), root / "checkpoints" / name, Options())
+        for name in (*CLASSIFIERS, PLAIN, RICH):
+            options = Options(prompts=PROMPTS if name == PLAIN else {})
+            import_model(str(originals[name][0]), root / "checkpoints" / name, options)
             export_artifact(root / "checkpoints" / name, root / "artifacts" / name, "fp32")
     with running_service(
         root / "log", {"ATTEND_PROVIDER": "cpu", "ATTEND_ARTIFACTS": str(root / "artifacts")}
@@ -64,11 +88,11 @@ def ask(client: httpx.Client, path: str, **body: Any) -> Any:
     return response.json()
 
 
-def windows_of(ids: list[int]) -> list[list[int]]:
-    """In which a text is read: of nearly equal length, each with its special tokens."""
-    first, *text, last = ids
-    bounds = np.linspace(0, len(text), -(-len(text) // (N_POSITIONS - 2)) + 1).astype(int)
-    return [[first, *text[start:end], last] for start, end in pairwise(bounds)]
+def windows_of(ids: list[int], n_prompt: int = 0) -> list[list[int]]:
+    """In which a text is read: of nearly equal length, each with its prompt and its special tokens."""
+    before, text, last = ids[: 1 + n_prompt], ids[1 + n_prompt : -1], ids[-1]
+    bounds = np.linspace(0, len(text), -(-len(text) // (N_POSITIONS - 2 - n_prompt)) + 1).astype(int)
+    return [[*before, *text[start:end], last] for start, end in pairwise(bounds)]
 
 
 def expected_probabilities(directory: Path, model: Any, text: str) -> list[float]:
@@ -83,9 +107,7 @@ def expected_probabilities(directory: Path, model: Any, text: str) -> list[float
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_probabilities_are_those_of_transformers(
-    imported: httpx.Client, originals: dict[str, tuple[Path, Any]], name: str
-) -> None:
+def test_probabilities_are_those_of_transformers(imported: httpx.Client, originals: Originals, name: str) -> None:
     directory, model = originals[name]
     predictions = ask(imported, "/classify", text=TEXTS, model=name)["predictions"]
     for text, prediction in zip(TEXTS, predictions, strict=True):
@@ -115,9 +137,7 @@ def test_there_is_no_evidence_where_logits_are_no_sums_over_tokens(imported: htt
     )
 
 
-def test_attention_of_every_window_is_that_of_transformers(
-    imported: httpx.Client, originals: dict[str, tuple[Path, Any]]
-) -> None:
+def test_attention_of_every_window_is_that_of_transformers(imported: httpx.Client, originals: Originals) -> None:
     directory, model = originals["bert"]
     model.set_attn_implementation("eager")
     text = TEXTS[-1]
@@ -137,3 +157,125 @@ def test_attention_of_every_window_is_that_of_transformers(
             np.testing.assert_allclose(one["weights"], expected[one["layer"]][0, one["head"]], atol=1e-4)
         assert sum(one["first_row"] == first for one in attention["matrices"]) == 2 * 3
         first += len(ids)
+
+
+def pooled(states: torch.Tensor, modes: list[str], n_left_out: int = 0) -> torch.Tensor:
+    """As sentence-transformers defines it, states (S, E) of one text."""
+    rows, places = states[n_left_out:], torch.arange(n_left_out, len(states))[:, None] + 1
+    found = {
+        "cls": rows[0],
+        "max": rows.amax(dim=0),
+        "mean": rows.sum(dim=0) / len(rows),
+        "mean_sqrt_len_tokens": rows.sum(dim=0) / len(rows) ** 0.5,
+        "weightedmean": (rows * places).sum(dim=0) / places.sum(),
+        "lasttoken": rows[-1],
+    }
+    return torch.cat([found[mode] for mode in modes])
+
+
+def expected_embedding(originals: Originals, name: str, text: str, prompt: str = "") -> list[float]:
+    """The mean of the embeddings of all windows by their pooled tokens."""
+    directory, model = originals[name]
+    n_prompt = len(original_ids(directory, prompt)) - 2 if prompt else 0
+    windows = windows_of(original_ids(directory, prompt + text), n_prompt)
+    n_left_out = 1 + n_prompt if name == RICH and prompt else 0
+    found = []
+    for ids in windows:
+        states = original_states(model, ids)
+        with torch.inference_mode():
+            vector = pooled(states, ["mean"]) if name == PLAIN else pooled(states, MODES, n_left_out)
+            found.append(vector if name == PLAIN else originals[f"{RICH} layers"][1](vector))
+    weights = torch.tensor([len(ids) - n_left_out for ids in windows]).float()
+    mean = (torch.stack(found) * weights[:, None]).sum(dim=0) / weights.sum()
+    embedding: list[float] = (mean / mean.norm() if name == PLAIN else mean).tolist()
+    return embedding
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "prompt"),
+    [
+        (PLAIN, {}, ""),
+        (PLAIN, {"prompt": "passage"}, PROMPTS["passage"]),
+        (RICH, {}, PROMPTS["query"]),
+        (RICH, {"prompt": "passage"}, PROMPTS["passage"]),
+    ],
+)
+def test_embeddings_are_what_the_model_pools(
+    imported: httpx.Client, originals: Originals, name: str, asked: dict[str, str], prompt: str
+) -> None:
+    answer = ask(imported, "/embed", text=TEXTS, model=name, **asked)
+    assert answer["dimensions"] == (D_PLAIN if name == PLAIN else D_RICH)
+    for text, found in zip(TEXTS, answer["embeddings"], strict=True):
+        assert found == {"embedding": pytest.approx(expected_embedding(originals, name, text, prompt), abs=1e-4)}, text
+
+
+def test_a_request_may_ask_for_another_length_for_the_mean_or_for_every_token(
+    imported: httpx.Client, originals: Originals
+) -> None:
+    directory, model = originals[PLAIN]
+    text = TEXTS[0]
+    states = original_states(model, original_ids(directory, text))
+    (raw,) = ask(imported, "/embed", text=text, model=PLAIN, normalize=False)["embeddings"]
+    assert raw["embedding"] == pytest.approx(states.mean(dim=0).tolist(), abs=1e-4)
+    (mean,) = ask(imported, "/embed", text=text, model=RICH, pooling="mean")["embeddings"]
+    assert len(mean["embedding"]) == 24
+    for found in TEXTS[0], TEXTS[-1]:
+        n_prompt = len(original_ids(directory, PROMPTS["query"])) - 2
+        windows = windows_of(original_ids(directory, PROMPTS["query"] + found), n_prompt)
+        asked = {"text": found, "model": PLAIN, "pooling": "none", "prompt": "query", "normalize": False}
+        answer = ask(imported, "/embed", **asked, encoding="base64")
+        (each,) = answer["embeddings"]
+        rows = np.frombuffer(base64.b64decode(each["embeddings"]), "<f4").reshape(-1, answer["dimensions"])
+        expected = torch.cat([original_states(model, ids) for ids in windows])
+        np.testing.assert_allclose(rows, expected, atol=1e-4)
+        assert len(each["tokens"]) == len(rows)
+        assert [token["token"] for token in each["tokens"]].count("<s>") == len(windows)
+        covered = {i for token in each["tokens"] for i in range(*token["span"])}
+        assert covered >= {i for i, character in enumerate(found) if character != " "}
+
+
+@pytest.mark.parametrize("name", [PLAIN, RICH])
+def test_embeddings_are_the_same_bits_alone_and_in_a_crowd(imported: httpx.Client, name: str) -> None:
+    alone = [ask(imported, "/embed", text=text, model=name, encoding="base64")["embeddings"] for text in TEXTS]
+    with ThreadPoolExecutor(32) as clients:
+        asked = [clients.submit(ask, imported, "/embed", text=t, model=name, encoding="base64") for t in TEXTS * 4]
+        assert [one.result()["embeddings"] for one in asked] == alone * 4
+    assert ask(imported, "/embed", text=TEXTS, model=name, encoding="base64")["embeddings"] == [one for (one,) in alone]
+
+
+def test_an_encoder_tells_what_it_can(imported: httpx.Client) -> None:
+    (card,) = (one for one in imported.get("/models").json()["models"] if one["name"] == RICH)
+    assert card["task"] == "embedding"
+    assert card["embedding"] == {
+        "dimensions": D_RICH,
+        "pooling": ["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"],
+        "normalize": False,
+        "prompts": PROMPTS,
+        "default_prompt": "query",
+        "pool_prompt": False,
+    }
+    classifiers = ", ".join(sorted(CLASSIFIERS))
+    for path, status, body, detail in (
+        ("/embed", 422, {"prompt": "title"}, "prompt: rich has no 'title', it has query, passage"),
+        (
+            "/classify",
+            404,
+            {},
+            f"no model named 'rich' can classify here; there are {classifiers} (rich can embed)",
+        ),
+        ("/translate", 404, {}, "no model named 'rich' can translate here; there are none (rich can embed)"),
+    ):
+        response = imported.post(path, json={"text": "x", "model": RICH} | body)
+        assert (response.status_code, response.json()["detail"]) == (status, detail)
+
+
+def test_an_encoder_tells_what_it_attended_to(imported: httpx.Client, originals: Originals) -> None:
+    directory, model = originals[RICH]
+    model.set_attn_implementation("eager")
+    (found,) = ask(imported, "/embed", text=TEXTS[0], model=RICH, attention={"layers": [1], "heads": [2]})["embeddings"]
+    ids = original_ids(directory, PROMPTS["query"] + TEXTS[0])
+    with torch.inference_mode():
+        expected = model(input_ids=torch.tensor([ids]), output_attentions=True).attentions[1][0, 2]
+    (matrix,) = found["attention"]["matrices"]
+    np.testing.assert_allclose(matrix["weights"], expected, atol=1e-4)
+    assert len(found["attention"]["source"]) == len(ids)

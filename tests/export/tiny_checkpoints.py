@@ -21,8 +21,16 @@ Kind = Literal[
     "mean_classifier",
     "max_classifier",
     "first_classifier",
+    "embedder",
 ]
 
+LIKE_BERT: dict[str, Any] = {
+    "positions": "learned",
+    "activation": "gelu",
+    "embedding_scale": 1.0,
+    "embedding_norm": True,
+    "norm_eps": 1e-12,
+}
 LAYERS: dict[str, Any] = {
     "vocab_size": 300,
     "d_model": 24,
@@ -47,15 +55,13 @@ MODELS: dict[Kind, dict[str, Any]] = {
         "regions": {"width": 20, "detectors": 28},
     },
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
-    "first_classifier": CLASSIFICATION
+    "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
+    "embedder": LAYERS
+    | LIKE_BERT
     | {
-        "pooling": "first",
-        "pooler": "tanh",
-        "positions": "learned",
-        "activation": "gelu",
-        "embedding_scale": 1.0,
-        "embedding_norm": True,
-        "norm_eps": 1e-12,
+        "task": "embedding",
+        "pooling": ["mean", "max"],
+        "dense": [{"d_output": 20, "activation": "tanh"}, {"d_output": 12, "bias": False}],
     },
 }
 MAX_SOURCE_TOKENS = 60

@@ -4,7 +4,7 @@ Dimensions are all different, and weights so large that every token of a text ch
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +152,48 @@ def original_states(model: Any, ids: list[int]) -> Tensor:
     found = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.int64))
     states: Tensor = found.last_hidden_state[0]
     return states
+
+
+def write_modules(
+    directory: Path,
+    pooling: dict[str, Any],
+    dense: Sequence[tuple[int, str, bool]] = (),
+    transformer: str = "",
+    normalize: bool = True,
+) -> list[nn.Linear]:
+    """What makes a directory of an encoder one of sentence-transformers, with its dense layers.
+
+    Args:
+        pooling: its configuration.
+        dense: width, activation and whether there is a bias, of each layer.
+        transformer: the folder of the encoder.
+    """
+    random = torch.Generator().manual_seed(11)
+    modules, layers = [("Transformer", transformer), ("Pooling", "1_Pooling")], []
+    modes = pooling.get("pooling_mode", "mean")
+    width = SIZES["hidden_size"] * (1 if isinstance(modes, str) else len(modes))
+    for i, (d_output, activation, has_bias) in enumerate(dense, start=2):
+        layer = nn.Linear(width, d_output, has_bias)
+        for parameter in layer.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=random) * 0.3
+        path = directory / f"{i}_Dense"
+        path.mkdir()
+        settings = {"in_features": width, "out_features": d_output, "bias": has_bias}
+        settings["activation_function"] = f"torch.nn.modules.{activation}"
+        (path / "config.json").write_text(json.dumps(settings))
+        torch.save(
+            {f"linear.{name}": tensor for name, tensor in layer.state_dict().items()}, path / "pytorch_model.bin"
+        )
+        modules.append(("Dense", path.name))
+        layers.append(layer)
+        width = d_output
+    (directory / "1_Pooling").mkdir()
+    (directory / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    if normalize:
+        modules.append(("Normalize", f"{len(modules)}_Normalize"))
+    listed = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(modules)
+    ]
+    (directory / "modules.json").write_text(json.dumps(listed))
+    return layers

@@ -27,7 +27,8 @@ from service.registry import Models
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load
-from service.tasks.embedding import Embedded, Embedder, read_states
+from service.tasks.embedding import Embedder
+from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
@@ -193,7 +194,8 @@ async def test_which_model_could_serve_is_said(serve: Serve) -> None:
         ({"text": "a", "pooling": "max"}, "pooling: Input should be 'mean' or 'none'"),
         ({"text": "a", "encoding": "hex"}, "encoding: Input should be 'json' or 'base64'"),
         ({"text": "a", "normalize": 1}, "normalize: Input should be a valid boolean"),
-        ({"text": "a", "attention": True}, "attention: Extra inputs are not permitted"),
+        ({"text": "a", "attention": True}, "attention: /classify tells that of tiny-sentiment"),
+        ({"text": "a", "prompt": "query"}, "prompt: tiny-sentiment has no 'query', it has no prompts"),
         ({"text": "a", "timeout_s": 1000}, "timeout_s is 1000, the limit is 300"),
         ({"text": ["a", " \n"]}, "text 1 of 2 is white space only, there is nothing to embed"),
     ],
@@ -228,7 +230,7 @@ async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
     assert 'attend_waiting{task="embedding"} 0.0' in metrics
     schemas = document["components"]["schemas"]
     assert schemas["EmbedRequest"]["properties"].keys() == {
-        "text", "model", "timeout_s", "source", "pooling", "normalize", "encoding"
+        "text", "model", "timeout_s", "source", "prompt", "pooling", "normalize", "encoding", "attention"
     }  # fmt: skip
     responses = document["paths"]["/embed"]["post"]["responses"]
     assert sorted(responses) == ["200", "400", "404", "408", "413", "415", "422", "500", "503", "504"]
@@ -296,7 +298,7 @@ class Bench:
         self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
         self.metrics = Metrics()
         engine = ContinuousEngine(
-            OnePass(partial(read_states, self.encoder.embed), lambda: Sequence([UNK], Embedded(False))),
+            OnePass(partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], Embedded(("mean",)))),
             Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
@@ -338,7 +340,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         await bench.hold()
         running = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
         await bench.await_pass()
-        left = bench.loop.submit(GATED, [Sequence([5], Embedded(False))], bench.loop.clock() + PATIENCE_S)
+        left = bench.loop.submit(GATED, [Sequence([5], Embedded(("mean",)))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
         while bench.loop.load == load:

@@ -1,0 +1,222 @@
+"""Sentence encoders on BERT's kind of encoder, as sentence-transformers saves them, or transformers without a head.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT".
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+from pydantic import ValidationError
+from tokenizers import Tokenizer, normalizers
+from torch import Tensor
+
+from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
+from model.importing import bert
+from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
+from model.importing.encoder_decoder import tensor_of
+from model.importing.hugging_face import CONFIG, licence_of, read_json_if_there
+from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
+from model.importing.weights_files import read_tensors
+from model.tokenizer import special_around
+
+MODULES, PROMPTS, TRANSFORMER_SETTINGS = (
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_*_config.json",  # bert, roberta, distilbert
+)
+
+POOLINGS: Mapping[str, TokenPooling] = {
+    "cls": "first",
+    "max": "max",
+    "mean": "mean",
+    "mean_sqrt_len_tokens": "mean_sqrt_len",
+    "weightedmean": "weighted_mean",
+    "lasttoken": "last",
+}
+"""By the names of sentence-transformers."""
+FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+"""How older configurations name them, of which several are joined in this order."""
+
+PER_TEXT = "sentence_embedding"
+ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
+"""By the names of PyTorch's modules."""
+
+
+@dataclass
+class _Pipeline:
+    """What follows the encoder."""
+
+    pooling: tuple[TokenPooling, ...] = ("mean",)
+    pool_prompt: bool = True
+    dense: list[DenseConfig] = field(default_factory=list)
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    normalize: bool = False
+
+
+def recognizes(directory: Path) -> bool:
+    """Whether a directory has an encoder of a kind that is read here, and is no sequence classifier."""
+    try:
+        transformer = directory / _transformer(_modules(directory))
+    except ModelImportError:
+        return True  # reading it says what is wrong
+    is_encoder = read_json_if_there(transformer, CONFIG).get("model_type") in NAMINGS
+    return (is_encoder or transformer != directory) and not bert.recognizes(transformer)
+
+
+def read(directory: Path, options: Options) -> Imported:
+    """The sentence encoder of a directory.
+
+    Raises:
+        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+    """
+    modules = _modules(directory)
+    transformer = directory / _transformer(modules)
+    if not modules:
+        _refuse_head(transformer)
+    encoder = read_encoder(transformer)
+    pipeline = _pipeline(directory, modules)
+    settings = next((read_json_if_there(transformer, path.name) for path in transformer.glob(TRANSFORMER_SETTINGS)), {})
+    tokenizer = read_tokenizer(transformer, encoder.fields["vocab_size"])
+    if settings.get("do_lower_case"):
+        _read_in_lower_case(tokenizer)
+    limits = [int(settings["max_seq_length"])] if settings.get("max_seq_length") else length_limits(transformer)
+    said = read_json_if_there(directory, PROMPTS)
+    prompts = {**(said.get("prompts") or {}), **options.prompts}
+    try:
+        embedder = EmbedderConfig(
+            **encoder.fields,
+            special_tokens=special_tokens(tokenizer, encoder.config),
+            pooling=pipeline.pooling,
+            dense=tuple(pipeline.dense),
+            normalize=pipeline.normalize,
+            prompts=prompts,
+            default_prompt=said.get("default_prompt_name"),
+            pool_prompt=pipeline.pool_prompt,
+        )
+        config = Config(
+            name=options.name or directory.name,
+            description=f"{encoder.naming.family}, an encoder of texts.",
+            max_tokens=longest_input(limits, encoder.n_positions),
+            model=embedder,
+            provenance=Provenance(
+                source=directory.name,
+                family=f"{encoder.naming.family} as a sentence encoder",
+                licence=licence_of(directory),
+            ),
+        )
+    except ValidationError as error:
+        raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
+    _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
+    return Imported(config, {**encoder.weights, **pipeline.weights}, tokenizer)
+
+
+def _modules(directory: Path) -> list[tuple[str, str]]:
+    """What a text goes through, in order: what each is, and its folder. Empty where nothing says so."""
+    if not (directory / MODULES).is_file():
+        return []
+    try:
+        listed = json.loads((directory / MODULES).read_text(encoding="utf-8"))
+        modules = [(str(one["type"]).rpartition(".")[2], str(one.get("path") or "")) for one in listed]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelImportError(f"{MODULES} does not list modules: {error!r}") from error
+    for _, path in modules:
+        if PureWindowsPath(path).anchor or ".." in PureWindowsPath(path).parts:
+            raise ModelImportError(f"{MODULES} has a path that leads out of it: {path}")
+    return modules
+
+
+def _transformer(modules: list[tuple[str, str]]) -> str:
+    """The folder of the encoder."""
+    if modules and modules[0][0] != "Transformer":
+        raise ModelImportError(f"{MODULES} begins with {modules[0][0]}, and only Transformer is read here")
+    return modules[0][1] if modules else ""
+
+
+def _refuse_head(directory: Path) -> None:
+    """Encoders that were trained for something else have an own head, and say little in an embedding."""
+    for name in read_json_if_there(directory, CONFIG).get("architectures") or ():
+        if not name.endswith("Model"):
+            raise ModelImportError(
+                f"{name} has a head that is not read here: sequence classifiers and encoders without a head are"
+            )
+
+
+def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> _Pipeline:
+    """Raises ModelImportError: there is a module that is not read here, or in an order that none has."""
+    found, expected = _Pipeline(), ["Pooling"]
+    for kind, path in modules[1:]:
+        if kind not in expected:
+            raise ModelImportError(f"{MODULES} has {kind} where {' or '.join(expected) or 'nothing'} is read here")
+        match kind:
+            case "Pooling":
+                _read_pooling(directory, path, found)
+                expected = ["Dense", "Normalize"]
+            case "Dense":
+                _read_dense(directory, path, found)
+            case "Normalize":
+                found.normalize = True
+                expected = []
+    if expected == ["Pooling"] and modules:
+        raise ModelImportError(f"{MODULES} has no Pooling")
+    return found
+
+
+def _read_pooling(directory: Path, path: str, found: _Pipeline) -> None:
+    settings = _settings(directory, path)
+    modes = settings.get("pooling_mode") or [name for flag, name in FLAGS.items() if settings.get(flag)] or ["mean"]
+    modes = [modes] if isinstance(modes, str) else modes
+    for mode in modes:
+        if mode not in POOLINGS:
+            raise ModelImportError(f"pooling {mode} is not read here; {', '.join(POOLINGS)} are")
+    found.pooling = tuple(POOLINGS[mode] for mode in modes)
+    found.pool_prompt = bool(settings.get("include_prompt", True))
+
+
+def _read_dense(directory: Path, path: str, found: _Pipeline) -> None:
+    settings = _settings(directory, path)
+    activation = str(settings.get("activation_function") or "Tanh").rpartition(".")[2]
+    if activation not in ACTIVATIONS:
+        raise ModelImportError(f"{path} has activation {activation}; {' and '.join(ACTIVATIONS)} are read here")
+    if settings.get("use_residual"):
+        raise ModelImportError(f"{path} has a residual connection, which is not read here")
+    if settings.get("module_input_name", PER_TEXT) != PER_TEXT:
+        raise ModelImportError(f"{path} is a layer over every token, and only layers over a text are read here")
+    tensors = read_tensors(directory / path)
+    place, has_bias = len(found.dense), bool(settings.get("bias", True))
+    for end in ("weight", "bias") if has_bias else ("weight",):
+        found.weights[f"dense.{place}.{end}"] = tensor_of(tensors, f"linear.{end}")
+    d_output = len(found.weights[f"dense.{place}.weight"])
+    found.dense.append(DenseConfig(d_output=d_output, bias=has_bias, activation=ACTIVATIONS[activation]))
+
+
+def _settings(directory: Path, path: str) -> dict[str, Any]:
+    if not (directory / path / CONFIG).is_file():
+        raise ModelImportError(f"{path}/{CONFIG} is missing")
+    return read_json_if_there(directory / path, CONFIG)
+
+
+def _read_in_lower_case(tokenizer: Tokenizer) -> None:
+    lower = normalizers.Lowercase()
+    tokenizer.normalizer = normalizers.Sequence([lower, tokenizer.normalizer]) if tokenizer.normalizer else lower
+
+
+def _refuse_long_prompts(tokenizer: Tokenizer, embedder: EmbedderConfig, max_tokens: int) -> None:
+    """Each window of a text has its prompt, and must have room for text."""
+    if embedder.default_prompt is not None and embedder.default_prompt not in embedder.prompts:
+        raise ModelImportError(f"{PROMPTS} has no prompt {embedder.default_prompt!r}, which is its default")
+    n_special = sum(map(len, special_around(tokenizer)))
+    for name, text in {"": "", **embedder.prompts}.items():
+        n_prompt = len(tokenizer.encode(text, add_special_tokens=False).ids)
+        if n_prompt + n_special >= max_tokens:
+            raise ModelImportError(f"prompt {name!r} is {n_prompt} tokens, and the model reads at most {max_tokens}")

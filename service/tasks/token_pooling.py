@@ -1,0 +1,83 @@
+"""The states of a window's tokens to its embedding, in float64: their last bits do not depend on what shared the pass.
+
+Source: Reimers and Gurevych 2019, "Sentence-BERT".
+
+Legend: S tokens of a window, E width of the encoder, D width of an embedding.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.artifact import Manifest, TokenPooling
+from service.contract import Embed, Project
+from service.engine.scheduler import Sequence
+from service.tasks.pooling import refuse_not_finite
+
+Vectors = NDArray[np.float64]
+
+
+@dataclass
+class Embedded:
+    """What one window is asked for, and its result: one vector (D), or the state of each token (S, E).
+
+    Attributes:
+        pooling: vectors to be joined; none for the state of each token.
+        n_left_out: tokens at the beginning that are not pooled.
+        projected: whether what is pooled goes through dense layers.
+    """
+
+    pooling: tuple[TokenPooling, ...]
+    n_left_out: int = 0
+    projected: bool = False
+    vectors: Vectors = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def by_default(cls, manifest: Manifest) -> "Embedded":
+        """The model's own way, or the mean."""
+        own = manifest.embedding
+        return cls(own.pooling, projected=manifest.has_dense) if own is not None else cls(("mean",))
+
+
+def read_states(embed: Embed, project: Project | None, sequences: list[Sequence[Embedded]]) -> None:
+    """What an embedding engine runs.
+
+    Args:
+        project: the dense layers, if the model has some.
+    """
+    found = embed([sequence.source_ids for sequence in sequences])
+    for sequence, states in zip(sequences, found, strict=True):
+        refuse_not_finite(states)
+        asked, vectors = sequence.output, states.astype(np.float64)  # a copy: the batch is not kept for one text
+        asked.vectors = pooled(vectors, asked.pooling, asked.n_left_out) if asked.pooling else vectors
+    through_layers = [sequence.output for sequence in sequences if sequence.output.projected]
+    if through_layers:
+        assert project is not None, "a manifest with dense layers has their graph"
+        projected = project(np.stack([asked.vectors for asked in through_layers]).astype(np.float32))
+        refuse_not_finite(projected)
+        for asked, row in zip(through_layers, projected, strict=True):
+            asked.vectors = row.astype(np.float64)
+
+
+def pooled(states: Vectors, pooling: tuple[TokenPooling, ...], n_left_out: int) -> Vectors:
+    """states (S, E) as one vector (D): all kinds of pooling, joined in their order."""
+    rows = states[n_left_out:]
+    places = np.arange(n_left_out + 1, len(states) + 1)[:, np.newaxis]
+
+    def one(kind: TokenPooling) -> Vectors:
+        match kind:
+            case "first":
+                return np.asarray(rows[0])
+            case "last":
+                return np.asarray(rows[-1])
+            case "max":
+                return np.asarray(rows.max(axis=0))
+            case "mean":
+                return np.asarray(rows.mean(axis=0))
+            case "mean_sqrt_len":
+                return np.asarray(rows.sum(axis=0) / np.sqrt(len(rows)))
+            case "weighted_mean":
+                return np.asarray((rows * places).sum(axis=0) / places.sum())
+
+    return np.concatenate([one(kind) for kind in pooling])

@@ -1,0 +1,178 @@
+"""Sentence encoders are read as sentence-transformers saves them, in its newer and its older form, or refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.checkpoint import build_model
+from model.config import EmbedderConfig
+from model.importing import sentence_encoder
+from model.importing.imported import Imported, ModelImportError, Options
+from model.networks.transformer import TransformerEncoder
+from model.weights import give_weights
+from tests.model.importing.encoder_checkpoints import (
+    FAMILIES,
+    N_POSITIONS,
+    TEXTS,
+    original_ids,
+    original_states,
+    write_encoder,
+    write_modules,
+)
+
+
+def model_of(imported: Imported) -> TransformerEncoder:
+    model = build_model(imported.config)
+    give_weights(model, imported.weights)
+    assert isinstance(model, TransformerEncoder)
+    return model.eval()
+
+
+def config_of(directory: Path, **options: Any) -> EmbedderConfig:
+    config = sentence_encoder.read(directory, Options(**options)).config.model
+    assert isinstance(config, EmbedderConfig)
+    return config
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokens_and_states_are_those_of_transformers(tmp_path: Path, family: str) -> None:
+    original = write_encoder(tmp_path, family, "Model")
+    assert sentence_encoder.recognizes(tmp_path)
+    imported = sentence_encoder.read(tmp_path, Options())
+    model = model_of(imported)
+    for text in TEXTS:
+        ids = imported.tokenizer.encode(text).ids
+        assert ids == original_ids(tmp_path, text), text
+        ids = ids[:N_POSITIONS]
+        with torch.inference_mode():
+            states = model.encode(torch.tensor([ids]), torch.tensor([len(ids)]))[0]
+        torch.testing.assert_close(states, original_states(original, ids), atol=1e-5, rtol=0)
+
+
+def test_an_encoder_alone_has_the_mean_of_its_states(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    config = config_of(tmp_path)
+    assert (config.pooling, config.normalize, config.dense, config.prompts) == (("mean",), False, (), {})
+
+
+OLDER = {"word_embedding_dimension": 24, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+ALL = ("first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last")
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode": "mean"}, ("mean",)),
+        ({"pooling_mode": ["lasttoken", "max"]}, ("last", "max")),
+        (OLDER, ("first",)),
+        (dict.fromkeys(sentence_encoder.FLAGS, True), ALL),
+        (dict.fromkeys(sentence_encoder.FLAGS, False), ("mean",)),
+    ],
+)
+def test_pooling_is_read_in_both_forms(tmp_path: Path, pooling: dict[str, Any], expected: tuple[str, ...]) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    write_modules(tmp_path, pooling)
+    assert config_of(tmp_path).pooling == expected
+    assert config_of(tmp_path).normalize
+
+
+def test_dense_layers_follow_the_pooling(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    layers = write_modules(
+        tmp_path, {"pooling_mode": ["mean", "cls"]}, dense=[(20, "Tanh", True), (12, "Identity", False)]
+    )
+    imported = sentence_encoder.read(tmp_path, Options())
+    pooled = torch.randn(5, 48, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        expected = layers[1](layers[0](pooled).tanh())
+        torch.testing.assert_close(model_of(imported).project(pooled), expected)
+
+
+def test_an_encoder_in_its_own_folder_is_read(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "0_Transformer", "distilbert", "Model")
+    write_modules(tmp_path, {"pooling_mode": "mean"}, transformer="0_Transformer")
+    (tmp_path / "0_Transformer" / "sentence_distilbert_config.json").write_text('{"max_seq_length": 20}')
+    assert sentence_encoder.recognizes(tmp_path)
+    assert sentence_encoder.read(tmp_path, Options()).config.max_tokens == 20
+
+
+def test_texts_are_read_in_lower_case_where_the_settings_say_so(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "roberta", "Model")
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": true}')
+    tokenizer = sentence_encoder.read(tmp_path, Options()).tokenizer
+    assert tokenizer.encode("A Dull ENDING").ids == original_ids(tmp_path, "a dull ending")
+
+
+def test_prompts_are_those_of_the_model_and_those_that_are_named(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    write_modules(tmp_path, {"pooling_mode": "mean", "include_prompt": False})
+    said = {"prompts": {"query": "ask: ", "document": ""}, "default_prompt_name": "query"}
+    (tmp_path / "config_sentence_transformers.json").write_text(json.dumps(said))
+    config = config_of(tmp_path, prompts={"query": "query: ", "passage": "passage: "})
+    assert config.prompts == {"query": "query: ", "document": "", "passage": "passage: "}
+    assert (config.default_prompt, config.pool_prompt) == ("query", False)
+    with pytest.raises(
+        ModelImportError, match=rf"prompt 'query' is \d+ tokens, and the model reads at most {N_POSITIONS}"
+    ):
+        config_of(tmp_path, prompts={"query": "very " * N_POSITIONS})
+
+
+@pytest.mark.parametrize(
+    ("modules", "message"),
+    [
+        (["Transformer"], "has no Pooling"),
+        (["Transformer", "Normalize"], "has Normalize where Pooling is read here"),
+        (["Transformer", "Pooling", "CNN"], "has CNN where Dense or Normalize is read here"),
+        (["Transformer", "Pooling", "Normalize", "Dense"], "has Dense where nothing is read here"),
+        (["WordEmbeddings", "Pooling"], "begins with WordEmbeddings"),
+    ],
+)
+def test_other_modules_are_refused(tmp_path: Path, modules: list[str], message: str) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    write_modules(tmp_path, {"pooling_mode": "mean"})
+    listed = [
+        {"type": f"sentence_transformers.models.{kind}", "path": "1_Pooling" * (i > 0)}
+        for i, kind in enumerate(modules)
+    ]
+    (tmp_path / "modules.json").write_text(json.dumps(listed))
+    assert sentence_encoder.recognizes(tmp_path)
+    with pytest.raises(ModelImportError, match=message):
+        sentence_encoder.read(tmp_path, Options())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"activation_function": "torch.nn.modules.activation.ReLU"},
+            "activation ReLU; Tanh and Identity are read here",
+        ),
+        ({"use_residual": True}, "2_Dense has a residual connection"),
+        ({"module_input_name": "token_embeddings"}, "2_Dense is a layer over every token"),
+    ],
+)
+def test_other_layers_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    write_encoder(tmp_path, "bert", "Model")
+    write_modules(tmp_path, {"pooling_mode": "mean"}, dense=[(20, "Tanh", True)])
+    settings = json.loads((tmp_path / "2_Dense" / "config.json").read_text())
+    (tmp_path / "2_Dense" / "config.json").write_text(json.dumps(settings | changes))
+    with pytest.raises(ModelImportError, match=message):
+        sentence_encoder.read(tmp_path, Options())
+
+
+def test_what_leads_out_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": "a.Transformer", "path": "../other"}]))
+    with pytest.raises(ModelImportError, match=r"leads out of it: \.\./other"):
+        sentence_encoder.read(tmp_path, Options())
+
+
+def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "tagger", "bert", "ForTokenClassification")
+    with pytest.raises(ModelImportError, match="BertForTokenClassification has a head that is not read here"):
+        sentence_encoder.read(tmp_path / "tagger", Options())
+    write_encoder(tmp_path / "classifier", "bert", "ForSequenceClassification")
+    assert not sentence_encoder.recognizes(tmp_path / "classifier")
+    assert not sentence_encoder.recognizes(tmp_path)
