@@ -71,7 +71,8 @@ def test_greedy_and_beam_search_find_what_generate_finds(pair: tuple[Path, Path]
     theirs, tokenizer, checkpoint, ours = loaded(pair)
     decoding, limit, ended = checkpoint.config.decoding, 63, 0
     assert (decoding.beam_size, decoding.max_target_tokens, decoding.stop) == (4, limit, "empty")
-    for text in texts_of(checkpoint):
+    is_trained = "steps" in KINDS[pair[0].parent.name[:-1]]  # others write up to their limits
+    for text in texts_of(checkpoint)[:: 1 if is_trained else 4]:
         batch = tokenizer(text, return_tensors="pt")
         greedy = theirs.generate(**batch, num_beams=1)[0].tolist()
         (found,) = greedy_search(ours, batch.input_ids, batch.attention_mask.sum(1), limit)
@@ -83,7 +84,7 @@ def test_greedy_and_beam_search_find_what_generate_finds(pair: tuple[Path, Path]
         if best.finish_reason == "eos":
             assert [0, *best.ids] == [0, *wide[1 : len(best.ids) + 1]]
             ended += 1
-    assert ended > 6 or "steps" not in KINDS[pair[0].parent.name[:-1]]
+    assert ended > 6 or not is_trained
 
 
 def test_weights_keep_their_precision(pair: tuple[Path, Path]) -> None:
