@@ -105,8 +105,11 @@ class Generation:
     notes: tuple[str, ...]
 
 
-def read_generation(directory: Path, config: Mapping[str, Any]) -> Generation:
+def read_generation(directory: Path, config: Mapping[str, Any], begins_with_language: bool = False) -> Generation:
     """Of generation_config.json, or of config.json where an older model has it there.
+
+    Args:
+        begins_with_language: whether a first token that is forced is that of a language, which a request chooses.
 
     Raises:
         ModelImportError: a setting has a value that makes no sense.
@@ -127,6 +130,8 @@ def read_generation(directory: Path, config: Mapping[str, Any]) -> Generation:
         for words in bad_words
         if len(words) != 1
     ]
+    if not begins_with_language and (first := settings.get("forced_bos_token_id")) is not None:
+        notes.append(f"{file} forces every target to begin with token {first}, which is not followed here")
     start = settings.get("decoder_start_token_id", config.get("decoder_start_token_id"))
     if start is None:
         raise ModelImportError(f"{file} has no decoder_start_token_id")

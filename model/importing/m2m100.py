@@ -52,7 +52,7 @@ def read(directory: Path, options: Options) -> Imported:
         ModelImportError: a file is missing or damaged, or the model has what is not read here.
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
-    generation = read_generation(directory, config)
+    generation = read_generation(directory, config, begins_with_language=True)
     family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config)
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     languages = {code: Language(code=code, source_prefix=(i,), target_prefix=(i,)) for code, i in codes.items()}
