@@ -22,7 +22,7 @@ from model.importing.hugging_face import (
     required,
 )
 from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.marian_pieces import labels_of, languages, named, source_tokenizer
+from model.importing.marian_pieces import ids_of_targets, labels_of, languages, named, source_tokenizer
 from model.importing.positions import sines_then_cosines
 from model.importing.weights_files import read_tensors
 from model.tokenizer import Vocabulary
@@ -74,7 +74,8 @@ def read(directory: Path, options: Options) -> Imported:
         weights["encoder_embedding.encoding"] = encoding.clone()
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(layers(tensors, n_layers, side, final_norm=False))
-    written = torch.arange(n_tokens) < int(config.get("decoder_vocab_size") or required(config, "vocab_size"))
+    written = torch.zeros(n_tokens, dtype=torch.bool)
+    written[ids_of_targets(directory, vocabulary.target)] = True
     written[[*generation.banned]] = False
     return Imported(
         Config(

@@ -18,7 +18,15 @@ from model.config import Config, Decoding, Provenance, SpecialTokens, Transforme
 from model.importing.encoder_decoder import rounded_up
 from model.importing.hugging_face import NO_THRESHOLD
 from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.marian_pieces import Languages, labels_of, languages, named, read_pieces, source_tokenizer
+from model.importing.marian_pieces import (
+    Languages,
+    ids_of_targets,
+    labels_of,
+    languages,
+    named,
+    read_pieces,
+    source_tokenizer,
+)
 from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
 from model.importing.positions import sines_then_cosines
 from model.importing.yaml_files import read_text, read_yaml
@@ -88,7 +96,8 @@ def read(directory: Path, options: Options) -> Imported:
     weights["embedding.encoding"] = encoding
     if transformer.has_source_embedding:
         weights["encoder_embedding.encoding"] = encoding.clone()
-    weights["is_target_token"] = torch.arange(n_tokens) < len(vocabulary.target)
+    weights["is_target_token"] = torch.zeros(n_tokens, dtype=torch.bool)
+    weights["is_target_token"][ids_of_targets(directory, vocabulary.target)] = True
     weights["is_target_token"][vocabulary.unk] = False
     decoding, notes = _decoding(decoder)
     return Imported(

@@ -56,6 +56,19 @@ def source_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
+def ids_of_targets(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
+    """The ids that a target may have: those of the pieces of target.spm, by which targets were cut for training.
+
+    The others of a vocabulary of both languages, nearly half of it, are pieces of sources. A model has learned never to
+    write them, so they need not be scored.
+    """
+    path = directory / "target.spm"
+    if not path.is_file():
+        return [*vocabulary.values()]
+    pieces = {EOS, *pieces_of(read_model(path))}
+    return [i for piece, i in vocabulary.items() if piece in pieces]
+
+
 def labels_of(pieces: Mapping[str, int]) -> dict[str, int]:
     """The languages into which a multilingual model translates, fra for >>fra<<, in the order of their ids."""
     found = ((_LABEL.fullmatch(piece), i) for piece, i in sorted(pieces.items(), key=lambda item: item[1]))

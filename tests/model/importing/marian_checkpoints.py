@@ -122,6 +122,9 @@ def write_marian(
         model.final_logits_bias.normal_(std=0.5)
         model.final_logits_bias[0, 0] += 2.5  # so that translations end
         model.final_logits_bias[0, size - 1] = 0
+        of_targets = list(vocabularies.values())[-1]
+        never = [i for piece, i in of_targets.items() if piece not in {"</s>", "<unk>", *target}]
+        model.final_logits_bias[0, never] = -20.0  # as training makes pieces that no target has
         for embedding in {model.get_encoder().embed_tokens, model.get_decoder().embed_tokens}:
             embedding.weight[size - 1] = 0
     model.generation_config = GenerationConfig(

@@ -12,6 +12,7 @@ from model.checkpoint import Checkpoint, load_checkpoint
 from model.decoding.search import beam_search, greedy_search
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
+from model.importing.sentencepiece_files import pieces_of, read_model
 from model.networks.transformer import Transformer
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, write_marian
 
@@ -63,7 +64,22 @@ def test_logits_are_those_of_the_original(pair: tuple[Path, Path]) -> None:
     found = ours.logits(ours(ids, torch.tensor([ids.shape[1]]), target))
     known = ours.is_target_token.nonzero().flatten()
     torch.testing.assert_close(found[..., known], expected[..., known], atol=1e-4, rtol=1e-4)
-    assert len(known) == expected.shape[-1] - 1, "all but <pad>"
+
+
+def test_only_pieces_of_targets_are_written(pair: tuple[Path, Path]) -> None:
+    _, _, checkpoint, ours = loaded(pair)
+    assert checkpoint.vocabulary is not None
+    expected = {"</s>", *pieces_of(read_model(pair[0] / "target.spm"))} & checkpoint.vocabulary.target.keys()
+    assert set(checkpoint.pieces(ours.is_target_token.nonzero().flatten().tolist(), "target")) == expected
+    assert "<unk>" in expected
+
+
+def test_without_its_pieces_all_tokens_but_pad_are_written(tmp_path: Path) -> None:
+    write_marian(tmp_path / "m")
+    (tmp_path / "m" / "target.spm").unlink()
+    imported = import_model(str(tmp_path / "m"), tmp_path / "c", Options())
+    assert imported.vocabulary is not None
+    assert imported.weights["is_target_token"].sum() == len(imported.vocabulary.target) - 1
 
 
 @torch.inference_mode()
