@@ -20,6 +20,7 @@ from benchmarks import (
     served_quality,
     servers,
 )
+from benchmarks.imports.models import ImportedModel
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
 from benchmarks.lecture import speed as lecture_speed
@@ -32,6 +33,7 @@ console = Console(width=None if sys.stdout.isatty() else 160)
 
 MODELS = [SHIPPED, RANDOM]
 BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
+IMPORT_BATCHES = [1, 8, 32]
 PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
@@ -56,6 +58,7 @@ def everything(context: typer.Context, data: Data = None, quick: Quick = False) 
     else:
         prepare_command()
         decoder_command(data)
+        imports_command(data)
         quality_command(data)
         http_command(data)
         attention_command(data)
@@ -85,6 +88,17 @@ def decoder_command(
     """Engines alone: target tokens per second and memory at each batch size and beam."""
     for name in model:
         decoder.measure(BenchmarkModel(name), beam_size, batch, data, quick, console)
+
+
+@app.command("imports")
+def imports_command(
+    data: Data = None,
+    quick: Quick = False,
+    beam_size: BeamSizes = BEAM_SIZES,
+    batch: Annotated[list[int], typer.Option(help="Sentences in flight.")] = IMPORT_BATCHES,
+) -> None:
+    """A model of the size of OPUS-MT's, imported: attend, CTranslate2 by its own converter, transformers' generate."""
+    decoder.measure(ImportedModel(), beam_size, batch, data, quick, console)
 
 
 @app.command("quality")

@@ -14,22 +14,24 @@ from typing import Any
 from rich.console import Console
 from tokenizers import Tokenizer
 
-from benchmarks.engines import ATTEND, ATTEND_EXACT
-from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
+from benchmarks.engines import ATTEND, ATTEND_EXACT, CTRANSLATE2, PYTORCH, TRANSFORMERS
+from benchmarks.models import OPUS, RANDOM, SHIPPED, BenchmarkModel
 from benchmarks.processes import Candidate, EngineError, EngineProcess, Run
 from benchmarks.quality import bleu
 from benchmarks.results import Record, command, save
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
 from service.cores import usable_cores
 
-PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random"}
+PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random", OPUS: "imports"}
 """Each is saved by itself, since one may have been measured on another machine."""
 KEY = ["model", "beam_size", "batch", "engine"]
 HOPELESS = 1.5
 """A candidate that takes so many times as long as the best, in one pass, is given up."""
 FINALISTS_REPETITIONS = 3
 """Passes, in turns, that choose among the others."""
+EAGER = (PYTORCH, TRANSFORMERS)
 SLOW_REPETITIONS = 3
+"""Of the eager engines."""
 
 
 def candidates(cores: int) -> list[Candidate]:
@@ -52,7 +54,7 @@ def candidates(cores: int) -> list[Candidate]:
         _ctranslate2(f"{each}, sharing a batch counted in tokens", cores, 1, batch_type="tokens"),
         # It takes oneDNN on processors that are not Intel's, unless told to take MKL.
         _ctranslate2(f"{each}, sharing a batch, MKL", cores, 1, mkl=True),
-        Candidate("pytorch", _threads(cores), {"threads": cores}),
+        *(Candidate(engine, _threads(cores), {"threads": cores}) for engine in EAGER),
     ]
 
 
@@ -62,7 +64,7 @@ def _attend(label: str, loops: int, threads: int, share: bool = True) -> Candida
 
 def _ctranslate2(label: str, inter_threads: int, intra_threads: int, mkl: bool = False, **settings: Any) -> Candidate:
     threads = {"compute_type": "int8", "inter_threads": inter_threads, "intra_threads": intra_threads}
-    return Candidate("ctranslate2", f"batches: {label}", {**threads, **settings}, {"CT2_USE_MKL": "1"} if mkl else {})
+    return Candidate(CTRANSLATE2, f"batches: {label}", {**threads, **settings}, {"CT2_USE_MKL": "1"} if mkl else {})
 
 
 def _threads(number: int) -> str:
@@ -76,7 +78,7 @@ class Effort:
     Args:
         sentences: of one pass; a third of them where one sentence runs at a time.
         search: sentences of one pass while settings are searched.
-        repetitions: passes of each engine, in turns; PyTorch only makes `SLOW_REPETITIONS`.
+        repetitions: passes of each engine, in turns; eager engines only make `SLOW_REPETITIONS`.
     """
 
     sentences: int
@@ -90,10 +92,12 @@ class Effort:
 FULL = {
     SHIPPED: Effort(sentences=384, search=256, repetitions=15),
     RANDOM: Effort(sentences=128, search=64, repetitions=3),
+    OPUS: Effort(sentences=128, search=64, repetitions=3),
 }
 QUICK = {
     SHIPPED: Effort(sentences=96, search=32, repetitions=3),
     RANDOM: Effort(sentences=64, search=16, repetitions=1),
+    OPUS: Effort(sentences=64, search=16, repetitions=1),
 }
 
 
@@ -107,8 +111,8 @@ def measure(
     if model.name == SHIPPED:
         works = works_of(sentences, tokenizer)
     else:
-        works = works_of_random_ids(sentences, tokenizer, vocab_size=32_000)
-    paths = {engine: model.path(engine, "int8") for engine in (ATTEND, ATTEND_EXACT, "ctranslate2", "pytorch")}
+        works = works_of_random_ids(sentences, tokenizer, model.random_ids, model.eos)
+    paths = {engine: model.path(engine, "int8") for engine in model.engines}
 
     @contextmanager
     def processes(wanted: list[Candidate]) -> Iterator[list[EngineProcess]]:
@@ -119,7 +123,7 @@ def measure(
             yield engines
 
     cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
-    wanted = [c for c in candidates(usable_cores()) if model.name == SHIPPED or c.engine != ATTEND_EXACT]
+    wanted = [c for c in candidates(usable_cores()) if c.engine in model.engines]
     with processes(wanted) as engines:
         best = {cell: _search(engines, *cell, effort, console) for cell in cells}
     for (beam_size, batch), chosen in best.items():
@@ -182,7 +186,7 @@ def _in_turns(engines: list[EngineProcess], beam_size: int, batch: int, effort: 
         engine.run(beam_size, batch, count // 2)  # warm-up
     for turn in range(effort.repetitions):
         for engine, of_engine in zip(engines, runs, strict=True):
-            if turn < SLOW_REPETITIONS or engine.candidate.engine != "pytorch":
+            if turn < SLOW_REPETITIONS or engine.candidate.engine not in EAGER:
                 of_engine.append(engine.run(beam_size, batch, count))
     return runs
 
@@ -192,7 +196,7 @@ def _record(engine: EngineProcess, runs: list[Run], sentences: int) -> Record:
     return {
         "engine": engine.candidate.engine,
         "settings": engine.candidate.label,
-        "precision": "fp32" if engine.candidate.engine == "pytorch" else "int8",
+        "precision": "fp32" if engine.candidate.engine in EAGER else "int8",
         "tokens_per_s": runs[0].tokens / seconds,
         "ms_per_sentence": 1000 * seconds / sentences,
         "seconds": [run.seconds for run in runs],

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Literal
 
 from benchmarks.conversion import convert
-from benchmarks.engines import ATTEND, ATTEND_EXACT
-from benchmarks.random_model import save_random_checkpoint
+from benchmarks.engines import ATTEND, ATTEND_EXACT, CTRANSLATE2, PYTORCH
+from benchmarks.random_model import VOCAB_SIZE, save_random_checkpoint
 from benchmarks.texts import vocabulary
 from benchmarks.workspace import ROOT, made_from, workspace
 from export.artifact import write
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer
+from model.tokenizer import EOS_ID
 from model.weights import WEIGHTS
 
 Precision = Literal["fp32", "int8"]
-SHIPPED, RANDOM = "translate-en-fr", "random-6-6"
+SHIPPED, RANDOM, OPUS = "translate-en-fr", "random-6-6", "opus-mt-en-fr"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class BenchmarkModel:
     """The same weights for each engine, made when first asked for."""
 
     name: str
+    random_ids: range = range(EOS_ID + 1, VOCAB_SIZE)
+    """What a model with random weights reads, before `eos`."""
+    eos: int = EOS_ID
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Which engines are compared; of random weights no beam search gives up a hypothesis, so that one is enough."""
+        return (ATTEND, ATTEND_EXACT, CTRANSLATE2, PYTORCH) if self.name == SHIPPED else (ATTEND, CTRANSLATE2, PYTORCH)
 
     def checkpoint(self) -> Path:
         """What PyTorch loads: a checkpoint, or an artifact, which is one too."""
@@ -66,7 +75,7 @@ class BenchmarkModel:
         """The model as the engine named wants it."""
         if engine in (ATTEND, ATTEND_EXACT):
             return self.artifacts(precision)
-        if engine == "ctranslate2":
+        if engine == CTRANSLATE2:
             return self.ctranslate2(precision)
         return self.checkpoint()
 

@@ -51,7 +51,9 @@ def works_of(sentences: list[Sentence], tokenizer: Tokenizer) -> list[Work]:
     return [Work(tokenizer.encode(sentence.text).ids, MAX_TARGET_TOKENS) for sentence in sentences]
 
 
-def works_of_random_ids(sentences: list[Sentence], tokenizer: Tokenizer, vocab_size: int, seed: int = 1) -> list[Work]:
+def works_of_random_ids(
+    sentences: list[Sentence], tokenizer: Tokenizer, choices: range, eos: int, seed: int = 1
+) -> list[Work]:
     """Random tokens, as long as the sentences and their translations really are.
 
     CTranslate2 has one limit per call. So each group of sentences of similar length shares its mean target length: all
@@ -66,6 +68,6 @@ def works_of_random_ids(sentences: list[Sentence], tokenizer: Tokenizer, vocab_s
         group = order[start : start + GROUP]
         length = round(sum(targets[i] for i in group) / len(group))
         for i in group:
-            ids = [draw.randrange(4, vocab_size) for _ in sources[i][1:]]
-            works[i] = Work([*ids, sources[i][-1]], length, fixed_length=True)
+            ids = [draw.choice(choices) for _ in sources[i][1:]]
+            works[i] = Work([*ids, eos], length, fixed_length=True)
     return [works[i] for i in range(len(sources))]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-ATTEND = "attend"
+ATTEND, CTRANSLATE2, PYTORCH, TRANSFORMERS = "attend", "ctranslate2", "pytorch", "transformers"
 ATTEND_EXACT = "attend exact"
-"""The same with a beam search that gives up no hypothesis that has fallen behind, as CTranslate2's does not."""
+"""attend with a beam search that gives up no hypothesis that has fallen behind, as CTranslate2's does not."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,16 @@ def load(engine: str, model: Path, settings: dict[str, Any]) -> TranslationEngin
         from benchmarks.engines.attend import AttendEngine
 
         return AttendEngine(model, **settings, exact=engine == ATTEND_EXACT)
-    if engine == "ctranslate2":
+    if engine == CTRANSLATE2:
         from benchmarks.engines.ctranslate2 import CTranslate2Engine
 
         return CTranslate2Engine(model, **settings)
-    if engine == "pytorch":
+    if engine == PYTORCH:
         from benchmarks.engines.pytorch import PyTorchEngine
 
         return PyTorchEngine(model, **settings)
+    if engine == TRANSFORMERS:
+        from benchmarks.engines.transformers import TransformersEngine
+
+        return TransformersEngine(model, **settings)
     raise ValueError(f"no engine is named {engine!r}")

@@ -10,7 +10,6 @@ from tokenizers import Tokenizer
 from benchmarks.engines import Work
 from benchmarks.engines.attend import AttendEngine
 from benchmarks.models import RANDOM, SHIPPED, BenchmarkModel
-from benchmarks.random_model import VOCAB_SIZE
 from benchmarks.results import commit as checked_out
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
 from benchmarks.workspace import ROOT, WORKSPACE, workspace
@@ -49,7 +48,9 @@ def prepare(data: Path | None) -> Path:
     sentences = load_sentences(data, SENTENCES)
     tokenizer = Tokenizer.from_file(str(ROOT / "artifacts" / SHIPPED / "tokenizer.json"))
     shipped = works_of(sentences, tokenizer)
-    works = {SHIPPED: shipped, RANDOM: works_of_random_ids(sentences, tokenizer, VOCAB_SIZE)[: SENTENCES // 2]}
+    random = BenchmarkModel(RANDOM)
+    random_works = works_of_random_ids(sentences, tokenizer, random.random_ids, random.eos)
+    works = {SHIPPED: shipped, RANDOM: random_works[: SENTENCES // 2]}
     engine = AttendEngine(BenchmarkModel(SHIPPED).artifacts("fp32"), loops=0)
     try:
         reference = {beam_size: engine.translate(shipped[:COMPARED], beam_size, 16) for beam_size in BEAM_SIZES}

@@ -12,13 +12,13 @@ def words_as_tokens() -> Tokenizer:
 
 def test_random_works_are_as_long_as_the_sentences_and_end_together_in_groups() -> None:
     sentences = [Sentence("a " * (1 + i % 9), "b " * (1 + i % 7)) for i in range(3 * GROUP)]
-    works = works_of_random_ids(sentences, words_as_tokens(), vocab_size=50)
+    works = works_of_random_ids(sentences, words_as_tokens(), range(4, 50), eos=3)
 
     assert [len(work.source_ids) for work in works] == [2 + i % 9 for i in range(3 * GROUP)]
     assert all(work.source_ids[-1] == 3 and all(4 <= i < 50 for i in work.source_ids[:-1]) for work in works)
     assert len({work.max_target_tokens for work in works}) <= 3
     assert all(work.fixed_length for work in works)
-    assert works == works_of_random_ids(sentences, words_as_tokens(), vocab_size=50)
+    assert works == works_of_random_ids(sentences, words_as_tokens(), range(4, 50), eos=3)
 
 
 def test_without_data_there_are_sentences_of_mixed_lengths() -> None:

@@ -1,0 +1,1 @@
+"""Measurements of models that were trained elsewhere."""
