@@ -10,7 +10,15 @@ from pydantic import BaseModel, ConfigDict
 
 from export.onnx_attention import OPSET
 from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint, Model
-from model.config import ClassifierConfig, EmbedderConfig, Language, SpecialTokens, TokenPooling, TransformerConfig
+from model.config import (
+    ClassifierConfig,
+    EmbedderConfig,
+    Language,
+    SpecialTokens,
+    Stop,
+    TokenPooling,
+    TransformerConfig,
+)
 from model.networks.transformer import TransformerClassifier
 from model.weights import WEIGHTS
 
@@ -58,7 +66,7 @@ class Decoding(Section):
     beam_size: int
     length_penalty: float
     beam_threshold: float
-    stop: Literal["empty", "no_better"]
+    stop: Stop
 
 
 class Embedding(Section):

@@ -23,6 +23,7 @@ class ConfigError(ValueError):
 Positions = Literal["none", "sinusoidal", "learned", "rotary"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"]
 Norm = Literal["post", "pre"]
+Stop = Literal["empty", "no_better", "full", "full_no_better"]
 Cell = Literal["rnn", "gru", "lstm"]
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 
@@ -255,9 +256,16 @@ class Decoding(Strict):
     beam_size: PositiveInt = 4
     length_penalty: NonNegativeFloat = 1.0
     beam_threshold: NonNegativeFloat = 2.0
-    stop: Literal["empty", "no_better"] = "empty"
-    """When a beam search ends: once its beam is empty, which each hypothesis that ends makes narrower; or already once
-    no live hypothesis is better, at its present length, than the best that have ended."""
+    stop: Stop = "empty"
+    """When a beam search ends.
+
+    A hypothesis that ends makes the beam narrower: the search ends when the beam is `empty`, as Marian's does; or
+    already when no live hypothesis is better, at its present length, than the best that have ended (`no_better`).
+
+    The beam keeps its width: the search ends when as many as that have ended (`full`), as CTranslate2's does; or when
+    no live hypothesis is better either, at its present length, than the worst of these (`full_no_better`), as in
+    transformers.
+    """
     max_target_tokens: PositiveInt | None = None
     """With </s>; None is what the positions allow."""
 

@@ -37,6 +37,9 @@ Dtype = Literal["bool", "uint8", "int8", "int32", "int64", "float16", "float32"]
 
 TokenPooling = Literal["first", "max", "mean", "mean_sqrt_len", "weighted_mean", "last"]
 
+Stop = Literal["empty", "no_better", "full", "full_no_better"]
+"""When a beam search ends; service/engine/beam_search.py tells of each."""
+
 Task = Literal["translation", "classification", "embedding"]
 
 Count = Annotated[int, Field(ge=1)]
@@ -83,7 +86,7 @@ class Decoding(_Section):
     beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float = Field(ge=0, allow_inf_nan=False)
     beam_threshold: float = Field(ge=0, allow_inf_nan=False)
-    stop: Literal["empty", "no_better"]
+    stop: Stop
 
 
 class Embedding(_Section):

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from model.config import Stop
 from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 
@@ -128,7 +129,7 @@ def beam_search(
     length_penalty: float = 1.0,
     n_best: int = 1,
     beam_threshold: float = math.inf,
-    stop: Literal["empty", "no_better"] = "empty",
+    stop: Stop = "empty",
     prefix: Sequence[int] = (),
 ) -> list[Candidate]:
     """The n_best targets of one source (S), best first: slow and obviously right (lecture, "beam search").
@@ -137,11 +138,12 @@ def beam_search(
     that ends leaves the beam, which is narrower from then on; one that is less probable than the n_best-th by more than
     beam_threshold, in nats, is given up (Freitag and Al-Onaizan 2017). The search ends when the beam is empty; to stop
     at `no_better`, also when n_best candidates have ended and none that lives is better than the last of them, at its
-    present length.
+    present length. A `full` beam keeps its width; of its candidates those that end count among the best as many alone.
     """
     tokens = model.config.special_tokens
     source_mask = torch.ones_like(source, dtype=torch.bool).unsqueeze(0)
     memory = model.encode(source.unsqueeze(0), source_mask)
+    is_full = stop in ("full", "full_no_better") and beam_size > 1
     live = [Candidate([], 0.0)]
     finished: list[Candidate] = []
     while live:
@@ -150,12 +152,16 @@ def beam_search(
             target = torch.tensor([[tokens.bos, *candidate.ids]])
             logits = model.logits(model.decode(target, memory, source_mask)[0, -1])
             log_probs = _allowed(logits.log_softmax(dim=-1), len(candidate.ids), tokens.eos, prefix)
-            for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size)), strict=True):
+            for log_prob, token in zip(*(x.tolist() for x in log_probs.topk(beam_size + is_full)), strict=True):
                 if log_prob > -math.inf:
                     continued.append(Candidate([*candidate.ids, token], candidate.log_prob + log_prob))
         continued.sort(key=lambda candidate: -candidate.log_prob)
-        best = continued[: beam_size - len(finished)]
+        best = continued[: beam_size if is_full else beam_size - len(finished)]
         least = best[:n_best][-1].log_prob - beam_threshold
+        if is_full:
+            going_on = [candidate for candidate in continued if candidate.ids[-1] != tokens.eos][:beam_size]
+            ended_now = [candidate for candidate in best if candidate.ids[-1] == tokens.eos]
+            best = sorted(going_on + ended_now, key=lambda candidate: -candidate.log_prob)
         live = []
         for candidate in best:
             if candidate.log_prob < least:
@@ -163,9 +169,10 @@ def beam_search(
             reason = _finish_reason(candidate.ids, len(source), max_target_tokens, tokens.eos)
             (live if reason is None else finished).append(Candidate(candidate.ids, candidate.log_prob, reason))
         ended = sorted((c.rank(length_penalty) for c in finished if c.finish_reason == "eos"), reverse=True)
-        if stop == "no_better" and len(ended) >= n_best and live:
+        enough = beam_size if is_full else n_best
+        if stop != "empty" and len(ended) >= enough and live:
             best_alive = max(candidate.log_prob for candidate in live) / len(live[0].ids) ** length_penalty
-            if best_alive <= ended[n_best - 1][1]:
+            if stop == "full" or best_alive <= ended[enough - 1][1]:
                 break
     return sorted(finished, key=lambda candidate: candidate.rank(length_penalty), reverse=True)[:n_best]
 

@@ -20,7 +20,9 @@ SPLITTERS = ("minisbd", "stanza", "spacy")
 """Directories of models that split texts into sentences."""
 
 MAX_TARGET_TOKENS = 256
-DECODING = Decoding(beam_size=4, length_penalty=0.2, beam_threshold=NO_THRESHOLD, max_target_tokens=MAX_TARGET_TOKENS)
+DECODING = Decoding(
+    beam_size=4, length_penalty=0.2, beam_threshold=NO_THRESHOLD, stop="full", max_target_tokens=MAX_TARGET_TOKENS
+)
 """What Argos Translate asks of CTranslate2; packages say nothing of it."""
 
 

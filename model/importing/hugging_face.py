@@ -138,11 +138,14 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     longest = settings.get("max_length")
     if (new := settings.get("max_new_tokens")) is not None:
         longest = new + 1
+    if (early := settings.get("early_stopping", False)) not in (True, False, None):
+        notes.append(f"{file} asks for early_stopping {json.dumps(early)}, which is not followed here")
     try:
         decoding = Decoding(
             beam_size=settings.get("num_beams") or 1,
             length_penalty=settings.get("length_penalty", 1.0),
             beam_threshold=NO_THRESHOLD,
+            stop="full" if early is True else "full_no_better",
             max_target_tokens=longest - 1 if longest else None,  # the start is counted there
         )
     except ValueError as error:

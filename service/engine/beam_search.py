@@ -18,6 +18,16 @@ from typing import Literal, NamedTuple
 from service.contract import DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
 
+Stop = Literal["empty", "no_better", "full", "full_no_better"]
+"""When a search ends.
+
+A hypothesis that ends makes the beam narrower: the search ends when the beam is empty, as Marian's does; or already
+when no live hypothesis is better, at its present length, than the n_best that have ended.
+
+The beam keeps its width: the search ends when as many as that have ended (`full`), as CTranslate2's does; or when no
+live hypothesis is better, at its present length, than the worst of these either, as in transformers.
+"""
+
 Target = tuple[int, "Target | None"]
 """The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
@@ -64,9 +74,7 @@ class Search:
     beam_threshold: float = math.inf
     """Nats by which a hypothesis may be less probable than the n_best-th one and live on (threshold pruning; Freitag
     and Al-Onaizan 2017, "Beam Search Strategies for Neural Machine Translation")."""
-    stop: Literal["empty", "no_better"] = "empty"
-    """When a beam search ends: once its beam is empty, which each hypothesis that ends makes narrower; or already once
-    no live hypothesis is better, at its present length, than the n_best that have ended."""
+    stop: Stop = "empty"
     prefix: tuple[int, ...] = ()
     """Tokens with which every hypothesis begins, whatever their probability, which is not counted."""
     once: tuple[int, ...] = ()
@@ -78,13 +86,20 @@ class Search:
         rank = methodcaller("rank", self.length_penalty)
         return sorted(self.finished, key=rank, reverse=True)[: self.n_best]
 
+    @property
+    def keeps_width(self) -> bool:
+        """Whether its beam is as wide as before when a hypothesis has ended."""
+        return self.stop in ("full", "full_no_better") and self.beam_size > 1
+
     def bar(self) -> float:
-        """The rank that a live hypothesis must exceed to be among the n_best; -inf while fewer have ended by
-        themselves, or where a search goes on until its beam is empty."""
+        """The rank that the best live hypothesis must exceed, or the search ends."""
         if self.stop == "empty":
             return -math.inf
         ranks = sorted((h.rank(self.length_penalty) for h in self.finished if h.finish_reason == "eos"), reverse=True)
-        return ranks[self.n_best - 1][1] if len(ranks) >= self.n_best else -math.inf
+        enough = self.n_best if self.stop == "no_better" else self.beam_size
+        if len(ranks) < enough:
+            return -math.inf
+        return math.inf if self.stop == "full" else ranks[enough - 1][1]
 
 
 WATCHED = 16
@@ -187,7 +202,7 @@ class Beam:
     @property
     def n_candidates(self) -> int:
         """How many continuations of each row are enough: at first one of them may be the end, and others barred."""
-        enough = self.width + (self.length == len(self._search.prefix))
+        enough = self.width + (self._search.keeps_width or self.length == len(self._search.prefix))
         return max(WATCHED, enough + len(self._search.once)) if self._search.once else enough
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
@@ -207,17 +222,24 @@ class Beam:
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
         if self._search.once:
             self._bar_what_is_written(totals, token_ids, k)
-        best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[: self.width]
+        keeps_width = self._search.keeps_width
+        n = 2 * self.width if keeps_width else self.width  # half of them may have ended
+        best = sorted(range(len(totals)), key=totals.__getitem__, reverse=True)[:n]
         least = totals[best[: self._search.n_best][-1]] - self._search.beam_threshold
         self.length += 1
         at_limit = self.length >= self._search.max_target_tokens
         check_repetition = repetition_check_due(self.length)
         living: list[Live] = []
-        for i in best:
-            if totals[i] < least:
+        n_going_on = 0
+        for rank, i in enumerate(best):
+            if totals[i] < least or totals[i] == -math.inf or (keeps_width and n_going_on == self.width):
                 break
             _, row, target = self.live[i // k]
             token = token_ids[row][i % k]
+            if keeps_width:
+                if token == eos and rank >= self.width:
+                    continue
+                n_going_on += token != eos
             longer = token, target
             if self._search.once:
                 self._watch(longer, token_ids[row][:k], log_probs[row], log_probs[row][i % k])
@@ -257,7 +279,7 @@ class Beam:
             noted = [self._noted.get(id(node), of_prefix) for node in nodes_of(target)]
         self._search.finished.append(Hypothesis(token_ids, log_prob, reason, noted))
         self._bar = self._search.bar()
-        self.width -= 1
+        self.width -= not self._search.keeps_width
 
 
 def tokens_of(target: Target) -> list[int]:

@@ -30,7 +30,7 @@ Notes = list[Noted]
 
 @dataclass
 class _Candidates:
-    """The best continuations of each beam, best first: all (P, W)."""
+    """The best continuations of each beam, best first: all (P, W), or twice as many where beams keep their width."""
 
     totals: Floats
     tokens: IntArray
@@ -69,6 +69,7 @@ class FixedBeamSearch:
             np.zeros(n_places, np.int64) for _ in range(7)
         )
         self._penalties, self._thresholds, self._bars = (np.zeros(n_places) for _ in range(3))
+        self._keeps_width = np.zeros(n_places, np.bool_)
         self._watched: dict[int, list[Notes]] = {}
         """By place, of the sequences that are watched for tokens, for each of the beam's rows."""
         self._layout: tuple[IntArray, int, int, int] | None = None
@@ -150,7 +151,7 @@ class FixedBeamSearch:
         self._lengths[place], self._n_prefix[place], self._n_source[place] = 0, n_prefix, len(sequence.source_ids)
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
-        self._bars[place] = -np.inf
+        self._bars[place], self._keeps_width[place] = -np.inf, search.keeps_width
         if search.once:
             self._watched[place] = [[forced(search.once)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
         self._layout = None
@@ -180,16 +181,22 @@ class FixedBeamSearch:
             for j, row in enumerate(rows[i].tolist()):
                 totals[i, j, np.isin(best[row], self._written_once(place, row, int(lengths[i])))] = -np.inf
         totals = totals.reshape(P, -1)
-        order = np.argsort(-totals, axis=1, kind="stable")[:, :W]
+        n = 2 * W if self._keeps_width[places].any() else W  # half of them may have ended
+        order = np.argsort(-totals, axis=1, kind="stable")[:, :n]
         totals, parents = totals[every, order], order // best.shape[1]
         tokens = best[rows[every, parents], order % best.shape[1]]
         n_best = np.minimum(self._n_best[places], self._widths[places])
         least = totals[every[:, 0], n_best - 1] - self._thresholds[places]
-        kept = (np.arange(W) < self._widths[places, None]) & (totals >= least[:, None])
+        kept = np.arange(n) < self._widths[places, None]
+        if n > W:
+            goes_on = tokens != self._eos
+            in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= self._widths[places, None], kept)
+            kept = np.where(self._keeps_width[places, None], in_full_beam, kept)
+        kept &= (totals >= least[:, None]) & (totals > -np.inf)
         if begins and len(forced := np.flatnonzero(lengths < n_prefix)):
             first_rows = self._rows[places[forced], 0]
             tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
-            totals[forced, 0], kept[forced] = 0.0, np.arange(W) == 0
+            totals[forced, 0], kept[forced] = 0.0, np.arange(n) == 0
         noted = {}
         for i, place in watched:
             length, histories = int(lengths[i]), self._watched[place]
@@ -213,14 +220,14 @@ class FixedBeamSearch:
 
     def _end(self, places: IntArray, candidates: _Candidates) -> None:
         """Take the hypotheses that have ended out of the candidates that are kept."""
-        lengths, W = self._lengths[places], candidates.tokens.shape[1]
+        lengths, n = self._lengths[places], candidates.tokens.shape[1]
         ended = (candidates.tokens == self._eos) | (lengths >= self._limits[places])[:, None]
         due = np.flatnonzero(check_due(lengths))
         if len(due):
-            targets = self._targets[self._rows[places[due, None], candidates.parents[due]]].reshape(len(due) * W, -1)
-            last = lengths[due].repeat(W)
+            targets = self._targets[self._rows[places[due, None], candidates.parents[due]]].reshape(len(due) * n, -1)
+            last = lengths[due].repeat(n)
             np.put_along_axis(targets, last[:, None] - 1, candidates.tokens[due].reshape(-1, 1), axis=1)
-            ended[due] |= are_runaway(targets, last, self._n_source[places[due]].repeat(W)).reshape(-1, W)
+            ended[due] |= are_runaway(targets, last, self._n_source[places[due]].repeat(n)).reshape(-1, n)
         ended &= candidates.kept & (lengths > self._n_prefix[places])[:, None]
         for i, j in zip(*np.nonzero(ended), strict=True):
             place, length = int(places[i]), int(lengths[i])
@@ -231,14 +238,14 @@ class FixedBeamSearch:
             noted = candidates.noted[place][j] if place in candidates.noted else ()
             search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, noted))
             self._bars[place] = search.bar()
-            self._widths[place] -= 1
+            self._widths[place] -= not search.keeps_width
         candidates.kept &= ~ended
 
     def _go_on(self, places: IntArray, candidates: _Candidates) -> list[Sequence[Search]]:
         """Give the candidates that live on their rows. Returns the sequences of which none does."""
-        P, W = candidates.kept.shape
+        P, W = len(places), size_for(int(self._beam_sizes[places].max()), WIDTHS)
         every, lengths = np.arange(P)[:, None], self._lengths[places]
-        order = np.argsort(~candidates.kept, axis=1, kind="stable")
+        order = np.argsort(~candidates.kept, axis=1, kind="stable")[:, :W]
         live = candidates.kept[every, order]
         totals, parents = candidates.totals[every, order], candidates.parents[every, order]
         tokens = candidates.tokens[every, order]

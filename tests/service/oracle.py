@@ -5,12 +5,12 @@ Nothing is shared with the code that it is held against: no rows, no caches, no 
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import NDArray
 
 from service.contract import FinishReason
-from service.engine.beam_search import Hypothesis, Noted
+from service.engine.beam_search import Hypothesis, Noted, Stop
 
 EOS = 3
 
@@ -26,7 +26,7 @@ def beam_search(
     length_penalty: float,
     n_best: int,
     beam_threshold: float = math.inf,
-    stop: Literal["empty", "no_better"] = "empty",
+    stop: Stop = "empty",
     prefix: tuple[int, ...] = (),
     once: tuple[int, ...] = (),
 ) -> list[Hypothesis]:
@@ -35,6 +35,7 @@ def beam_search(
     def rank(hypothesis: Hypothesis) -> tuple[bool, float]:
         return hypothesis.finish_reason == "eos", hypothesis.log_prob / len(hypothesis.token_ids) ** length_penalty
 
+    is_full = stop in ("full", "full_no_better") and beam_size > 1
     live: list[tuple[list[int], float]] = [([*prefix], 0.0)]
     finished: list[Hypothesis] = []
     while live:
@@ -44,8 +45,16 @@ def beam_search(
             for token, log_prob in enumerate(next_log_probs(target))
             if (len(target) > len(prefix) or token != EOS) and not (token in once and token in target)
         ]
-        best = sorted(continued, key=lambda hypothesis: -hypothesis[1])[: beam_size - len(finished)]
+        continued.sort(key=lambda hypothesis: -hypothesis[1])
+        best = continued[: beam_size if is_full else beam_size - len(finished)]
         least = best[min(n_best, len(best)) - 1][1] - beam_threshold
+        if is_full:
+            going_on = [hypothesis for hypothesis in continued if hypothesis[0][-1] != EOS][:beam_size]
+            best = [
+                hypothesis
+                for hypothesis in continued
+                if hypothesis in going_on or (hypothesis in best and hypothesis[0][-1] == EOS)
+            ]
         best = [hypothesis for hypothesis in best if hypothesis[1] >= least]
         reasons = [finish_reason(target, n_source, max_target_tokens) for target, _ in best]
         live = [hypothesis for hypothesis, reason in zip(best, reasons, strict=True) if reason is None]
@@ -55,9 +64,10 @@ def beam_search(
             if reason
         ]
         ended = sorted((rank(hypothesis) for hypothesis in finished if hypothesis.finish_reason == "eos"), reverse=True)
-        if stop == "no_better" and live and len(ended) >= n_best:
+        enough = beam_size if is_full else n_best
+        if stop != "empty" and live and len(ended) >= enough:
             best_alive = max(total / len(target) ** length_penalty for target, total in live)
-            if best_alive <= ended[n_best - 1][1]:
+            if stop == "full" or best_alive <= ended[enough - 1][1]:
                 break
     return sorted(finished, key=rank, reverse=True)[:n_best]
 

@@ -79,7 +79,7 @@ def test_translations_are_those_of_argos_translate(package: Path, checkpoint: Ch
         if checkpoint.pieces(found.ids, "target") == [*expected, "</s>"]:
             assert checkpoint.decode(found.ids) == argos.pieces.decode(expected)
             same += 1
-    assert same >= 0.8 * len(texts)
+    assert same >= 0.95 * len(texts)
 
 
 def test_what_is_not_followed_is_told(package: Path) -> None:

@@ -86,7 +86,7 @@ def test_without_its_pieces_all_tokens_but_pad_are_written(tmp_path: Path) -> No
 def test_greedy_and_beam_search_find_what_generate_finds(pair: tuple[Path, Path]) -> None:
     theirs, tokenizer, checkpoint, ours = loaded(pair)
     decoding, limit, ended = checkpoint.config.decoding, 63, 0
-    assert (decoding.beam_size, decoding.max_target_tokens, decoding.stop) == (4, limit, "empty")
+    assert (decoding.beam_size, decoding.max_target_tokens, decoding.stop) == (4, limit, "full_no_better")
     is_trained = "steps" in KINDS[pair[0].parent.name[:-1]]  # others write up to their limits
     for text in texts_of(checkpoint)[:: 1 if is_trained else 4]:
         batch = tokenizer(text, return_tensors="pt")
@@ -96,7 +96,9 @@ def test_greedy_and_beam_search_find_what_generate_finds(pair: tuple[Path, Path]
         assert found.ids[:n] == [i for i in greedy[1 : n + 1] if i != 0]
         assert checkpoint.decode(greedy[1:]) == tokenizer.decode(greedy, skip_special_tokens=True)
         wide = theirs.generate(**batch)[0].tolist()
-        best = beam_search(ours, batch.input_ids[0], limit, decoding.beam_size, decoding.length_penalty)[0]
+        best = beam_search(
+            ours, batch.input_ids[0], limit, decoding.beam_size, decoding.length_penalty, stop=decoding.stop
+        )[0]
         if best.finish_reason == "eos":
             assert [0, *best.ids] == [0, *wide[1 : len(best.ids) + 1]]
             ended += 1

@@ -84,7 +84,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         length_penalty=float(rng.choice([0, 0.6, 1, 2])),
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
-        stop="no_better" if rng.integers(2) else "empty",
+        stop=rng.choice(["empty", "no_better", "full", "full_no_better"]),
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
         once=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
     )
