@@ -28,11 +28,21 @@ def main(
         ),
     ],
     precision: Annotated[Precision, typer.Option(help="How weights are stored.")] = "int8",
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(
+            help="Texts like those that the model will read, a line each, in its first source language: int8 has its "
+            "scales from the numbers that the model computes with them. Those that an artifact has already stay.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """Export a checkpoint as ONNX graphs, and prove them against PyTorch before they appear at OUT."""
     start = time.monotonic()
+    lines = calibrate.read_text(encoding="utf-8", errors="replace").splitlines() if calibrate else []
     try:
-        measured = export(checkpoint, out, precision)
+        measured = export(checkpoint, out, precision, [line for line in lines if line.strip()])
     except (CheckpointError, ConfigError, ExportError, ProofError) as error:
         typer.secho(f"{checkpoint} is not exported: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from None

@@ -4,11 +4,13 @@ import copy
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import onnx_ir as ir
 from torch import Tensor
 
+from export.calibration import Served, sources
 from export.manifest import Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
 from export.quantization import in_int8
@@ -26,20 +28,21 @@ from model.checkpoint import (
     load_checkpoint,
 )
 from model.config import CONFIG
-from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.networks.transformer import TransformerClassifier, TransformerEncoder
 from model.recipe import RECIPE
 from model.weights import WEIGHTS, write_weights
 
 BESIDE = (CONFIG, RECIPE, TRAINING, EVALUATION, ALIGNMENT, CARD)
 """What an artifact has for `model` and for people, where the checkpoint has it."""
 
-Served = Transformer | TransformerClassifier | TransformerEncoder
 
-
-def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
+def export(checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequence[str] = ()) -> list[str]:
     """Write the artifact and prove it; `out` appears, or is replaced, only after that. It may be the checkpoint itself.
 
     Files of an artifact at `out` that are nobody's but its owner's stay.
+
+    Args:
+        texts: to calibrate int8 with, in the first language that a translator reads; by default some of our own.
 
     Returns:
         What the proof measured, one line each.
@@ -56,7 +59,7 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision) -> list[str]:
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as workplace:
         new, old = Path(workplace) / "new", Path(workplace) / "old"
         new.mkdir()
-        manifest = write(checkpoint_dir, checkpoint, precision, new)
+        manifest = write(checkpoint_dir, checkpoint, precision, new, texts)
         measured = prove(new, manifest, checkpoint)
         if not out.exists():
             new.rename(out)
@@ -81,13 +84,15 @@ def keep_owners_files(old: Path, new: Path) -> None:
             shutil.copy2(path, new / place)
 
 
-def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path) -> Manifest:
+def write(
+    checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, directory: Path, texts: Sequence[str] = ()
+) -> Manifest:
     """Every file of the artifact into an empty directory, without proof: the same bytes for the same checkpoint."""
     shutil.copyfile(checkpoint_dir / TOKENIZER, directory / TOKENIZER)
     for name in (*BESIDE, VOCABULARY):
         if (checkpoint_dir / name).is_file():
             shutil.copyfile(checkpoint_dir / name, directory / name)
-    models = served_models(checkpoint, precision)
+    models = served_models(checkpoint, precision, texts)
     write_weights(directory / WEIGHTS, kept_tensors(models["cpu"], precision))
     graphs = {
         f"{provider}/{name}": graph for provider, model in models.items() for name, graph in trace_all(model).items()
@@ -101,7 +106,7 @@ def write(checkpoint_dir: Path, checkpoint: Checkpoint, precision: Precision, di
     return manifest
 
 
-def served_models(checkpoint: Checkpoint, precision: Precision) -> dict[Provider, Served]:
+def served_models(checkpoint: Checkpoint, precision: Precision, texts: Sequence[str] = ()) -> dict[Provider, Served]:
     """The model as the graphs of each provider compute it: on a CPU in float32 or int8, on CUDA in float16.
 
     Raises:
@@ -120,7 +125,8 @@ def served_models(checkpoint: Checkpoint, precision: Precision) -> dict[Provider
             f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
             "other one, and all that follows would differ"
         )
-    cpu = in_int8(model, checkpoint.stored) if precision == "int8" else copy.deepcopy(model)
+    in_bytes = precision == "int8"
+    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if in_bytes else copy.deepcopy(model)
     if isinstance(cpu, TransformerClassifier) and cpu.n_grams is not None:
         cpu.n_grams.half()
     return {"cpu": cpu, "cuda": in_float16(model)}

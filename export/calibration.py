@@ -1,13 +1,14 @@
-"""How large the inputs of each dense layer get, so that they can be quantized with a constant scale.
+"""What each dense layer reads, so that it can be quantized with a constant scale.
 
-The model reads sequences of random tokens with PyTorch. That needs no text in its language and finds about what text
-finds: with an English-French model, limits within a third of those of news.
+The model reads texts with PyTorch: those that a user gives, or else our own in its languages; a translator then reads
+its own translations of them. Of languages that have none here it reads random tokens.
 
-Legend: B sequences, S source, T target.
+Legend: B sequences, S source, T target, N rows, K what a layer reads.
 """
 
-import math
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,24 +16,110 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, SpecialTokens, TransformerConfig
+from export.padding import pad
+from export.texts import TEXTS, texts_in
+from model.checkpoint import Checkpoint
+from model.config import Language, SpecialTokens, TransformerConfig
+from model.decoding.search import greedy_search
 from model.networks.attention import MultiHeadAttention
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
+from model.tokenizer import cut_source
 
-Limits = dict[str, float]
-"""Largest magnitude of what a layer reads, by the layer's name."""
+Served = Transformer | TransformerClassifier | TransformerEncoder
 
+Activations = dict[str, Tensor]
+"""Rows (N, K) of what a layer reads, by the layer's name."""
+
+MOST_TEXTS, MOST_TOKENS = 64, 64
+"""How many of a user's texts are read, and how much of each."""
+MOST_ROWS = 1000
+"""About so many are kept of a layer: of a large model more would take as much memory as the model."""
+TOGETHER = 16
+"""Texts that are translated side by side."""
 B, S, T = 24, 32, 32
-STEP = 1.05
-"""Limits are powers of it, so that the last bits of a CPU's sums do not show in the artifact."""
-SMALLEST = STEP**-400
-"""For what is always zero."""
+"""Of random tokens."""
 
 
-def activation_limits(model: Transformer | TransformerClassifier | TransformerEncoder) -> Limits:
-    """Of each dense layer, of what cross-attention reads of the source (decoder.memory), and of what is projected to
-    the vocabulary (embedding.tokens).
+@dataclass(frozen=True)
+class Sources:
+    """What a model reads."""
+
+    ids: list[list[int]]
+    prefix: tuple[int, ...] = ()
+    """With which their translations begin."""
+
+
+def sources(checkpoint: Checkpoint, texts: Sequence[str] = ()) -> list[Sources]:
+    """What a checkpoint's model is calibrated with; none where there are no texts in its languages.
+
+    Args:
+        texts: a user's, in the first language of a translator; some of them, where there are many.
     """
+    texts = texts[:: 1 + len(texts) // MOST_TEXTS]
+    config = checkpoint.config.model
+    if not isinstance(config, TransformerConfig):
+        return [Sources(cut(checkpoint, checkpoint.encode(texts or TEXTS["en"])))]
+    pairs = [(config.sources[0], config.targets[0])] if texts else directions(config)
+    return [
+        Sources(
+            cut(checkpoint, checkpoint.encode(texts or texts_in(source.code), source, target)), target.target_prefix
+        )
+        for source, target in pairs
+    ]
+
+
+def directions(config: TransformerConfig) -> list[tuple[Language, Language]]:
+    """From each language that has texts here into another one, in turn."""
+    found = []
+    for i, source in enumerate(language for language in config.sources if texts_in(language.code)):
+        others = [language for language in config.targets if language.code != source.code] or config.targets
+        known = [language for language in others if texts_in(language.code)] or others
+        found.append((source, known[i % len(known)]))
+    return found
+
+
+def cut(checkpoint: Checkpoint, sequences: list[list[int]]) -> list[list[int]]:
+    """Sequences of no more tokens than are read."""
+    return [cut_source(ids, min(MOST_TOKENS, checkpoint.config.max_tokens)) for ids in sequences]
+
+
+@torch.inference_mode()
+def activations(model: Served, read: Sequence[Sources]) -> Activations:
+    """Of each dense layer, of what cross-attention reads of the source (decoder.memory), and of what is projected to
+    the vocabulary (embedding.tokens, or output), while the model reads this, or random tokens where there is nothing.
+    """
+    inputs = list(inputs_of(model, read)) or [random_inputs(model)]
+    n_tokens = max(sum(each[side].numel() for each in inputs) for side in range(0, len(inputs[0]), 2))
+    found: dict[str, list[Tensor]] = defaultdict(list)
+    handles = watch(model, found, every=-(-n_tokens // MOST_ROWS))
+    try:
+        for each in inputs:
+            (model.encode if isinstance(model, TransformerEncoder) else model)(*each)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {name: torch.cat(rows) for name, rows in found.items()}
+
+
+def inputs_of(model: Served, read: Sequence[Sources]) -> Iterator[tuple[Tensor, ...]]:
+    """Each sequence alone, for nothing to be padded; a translator reads its own translation too."""
+    tokens = model.config.special_tokens
+    limit = min(MOST_TOKENS, model.config.max_positions)
+    for each in read:
+        for start in range(0, len(each.ids), TOGETHER):
+            ids = each.ids[start : start + TOGETHER]
+            alone = [(torch.tensor([sequence]), torch.tensor([len(sequence)])) for sequence in ids]
+            if not isinstance(model, Transformer):
+                yield from alone
+                continue
+            padded, lengths = map(torch.from_numpy, pad(ids, tokens.pad))
+            targets = greedy_search(model, padded, lengths, limit, each.prefix)
+            for source, target in zip(alone, targets, strict=True):
+                yield *source, torch.tensor([[tokens.bos, *target.ids[: limit - 1]]])
+
+
+def random_inputs(model: Served) -> tuple[Tensor, ...]:
+    """Sequences of random tokens."""
     random = np.random.default_rng(0)
     config, tokens = model.config, model.config.special_tokens
     source = config.encoder_layer if isinstance(config, TransformerConfig) else config
@@ -40,29 +127,12 @@ def activation_limits(model: Transformer | TransformerClassifier | TransformerEn
     ids = random.choice(ids_of_words(source.vocab_size, tokens), (B, size))
     lengths = random.integers(1, size + 1, B)
     inputs = [ids, lengths]
-    if has_special_tokens_around(config):
-        ids[:, 0] = tokens.bos
-    if isinstance(model, Transformer) or has_special_tokens_around(config):
-        ids[np.arange(B), lengths - 1] = tokens.eos
     if isinstance(model, Transformer):
+        ids[np.arange(B), lengths - 1] = tokens.eos
         targets = random.choice(ids_of_words(config.vocab_size, tokens), (B, min(T, config.max_positions)))
         targets[:, 0] = tokens.bos
         inputs.append(targets)
-    found: Limits = defaultdict(float)
-    handles = watch(model, found)
-    try:
-        with torch.inference_mode():
-            run = model.encode if isinstance(model, TransformerEncoder) else model
-            run(*map(torch.from_numpy, inputs))
-    finally:
-        for handle in handles:
-            handle.remove()
-    return {name: STEP ** math.ceil(math.log(max(limit, SMALLEST), STEP)) for name, limit in found.items()}
-
-
-def has_special_tokens_around(config: LayerConfig) -> bool:
-    """Whether the encoder reads texts in special tokens, which have the largest activations in many of that kind."""
-    return isinstance(config, EmbedderConfig) or (isinstance(config, ClassifierConfig) and config.pooling == "first")
+    return tuple(map(torch.from_numpy, inputs))
 
 
 def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
@@ -70,19 +140,20 @@ def ids_of_words(vocab_size: int, tokens: SpecialTokens) -> NDArray[np.int64]:
     return np.setdiff1d(np.arange(vocab_size), list(tokens.model_dump().values()))
 
 
-def watch(model: Transformer | TransformerClassifier | TransformerEncoder, found: Limits) -> list[Any]:
-    """Keep `found` up to date while the model runs, until the handles are removed."""
+def watch(model: Served, found: dict[str, list[Tensor]], every: int) -> list[Any]:
+    """Note some of the rows that layers read, until the handles are removed."""
 
     def note(name: str, x: Tensor) -> None:
-        found[name] = max(found[name], float(x.abs().max()))
+        found[name].append(x.flatten(0, -2)[::every].clone())
 
     def of_layer(name: str) -> Any:
         return lambda _module, inputs: note(name, inputs[0])
 
-    def of_cross_attention(name: str) -> Any:
+    def of_cross_attention(name: str, is_first: bool) -> Any:
         def hook(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
             note(name, inputs[0])
-            note("decoder.memory", inputs[1])
+            if is_first:
+                note("decoder.memory", inputs[1])
 
         return hook
 
@@ -94,7 +165,8 @@ def watch(model: Transformer | TransformerClassifier | TransformerEncoder, found
             handles.append(module.register_forward_pre_hook(of_layer(name)))
         elif isinstance(module, MultiHeadAttention) and name.endswith("cross_attention"):
             query = f"{name}.input" if module.stacked else f"{name}.query"
-            handles.append(module.register_forward_pre_hook(of_cross_attention(query)))
+            is_first = name == "decoder.layers.0.cross_attention"
+            handles.append(module.register_forward_pre_hook(of_cross_attention(query, is_first)))
     if isinstance(model, Transformer):
         handles.append(model.decoder.register_forward_hook(lambda _module, _inputs, hidden: note(projection, hidden)))
     return handles

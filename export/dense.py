@@ -24,10 +24,14 @@ from model.weights import of_columns
 
 @dataclass(frozen=True)
 class Rounding:
-    """How activations become bytes: the largest magnitude is `limit` away from `zero_point`."""
+    """How activations become bytes: a magnitude of the scale times `limit` is so far away from `zero_point`."""
 
     zero_point: int
     limit: int
+
+    def __call__(self, x: Tensor, step: Tensor | float) -> Tensor:
+        """What bytes tell of activations x, on a scale `step`, as a graph computes it."""
+        return (x / step).round().clamp(-self.zero_point, 255 - self.zero_point) * step
 
 
 SIGNED = Rounding(zero_point=91, limit=91)

@@ -7,7 +7,7 @@ PyTorch reads each sequence alone, unpadded, and decodes without a cache. ONNX R
 padding, and decodes with rows at different positions whose caches are written in place.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,12 @@ def prove(directory: Path, manifest: Manifest, checkpoint: Checkpoint) -> list[s
     Raises:
         ProofError: what was measured is not good enough, in the same words.
     """
-    stored = load_checkpoint(directory).model
+    written = load_checkpoint(directory)
+    stored = written.model
     weights = Examination(manifest.precision)
     prove_weights(weights, stored, checkpoint.model)
+    if manifest.precision == "int8":
+        weights.record(f"in floats: {', '.join(matrices_in_floats(written.stored)) or 'none'}", True)
     examinations = {"weights": weights}
     sequences = inputs(checkpoint, manifest)
     with torch.inference_mode():
@@ -91,6 +94,15 @@ def prove_weights(examination: Examination, stored: Model, model: Model) -> None
     pairs = zip(stored.state_dict().values(), model.state_dict().values(), strict=True)
     worst = max(pairs, key=lambda pair: float((pair[0].float() - pair[1].float()).norm() / pair[1].float().norm()))
     examination.close("the most different tensor", [worst[0].numpy()], [worst[1].numpy()])
+
+
+def matrices_in_floats(stored: Mapping[str, torch.Tensor]) -> list[str]:
+    """Those that are no bytes: narrow ones, and those that bytes would change too much."""
+    return sorted(
+        name
+        for name, tensor in stored.items()
+        if name.endswith(".weight") and tensor.ndim == 2 and tensor.is_floating_point()
+    )
 
 
 def prove_graphs(

@@ -4,16 +4,21 @@ The scale of activations comes from calibration (`export.calibration`), so nothi
 a batch with a row never changes its answer, as one scale for the whole batch (`DynamicQuantizeLinear`) would. A scale
 computed for each row keeps that promise too, but costs seven more passes over the numbers, a third of a product's time.
 Embeddings become bytes with one scale per token, and the output projection tied to them uses the same bytes.
+
+The scale is the one that changes the calibrated activations least: the few largest may be cut off for finer steps of
+all others (Choukroun et al. 2019, "Low-bit Quantization of Neural Networks for Efficient Inference"). What bytes change
+too much for all that, by outliers in a few channels, stays in floats.
 """
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
-from export.calibration import activation_limits
+from export.calibration import Activations, Served, Sources, activations
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
 from model.networks.layers import FeedForward
@@ -28,8 +33,8 @@ whole of both bytes, does not: on a Haswell (emulated) 157 of 160 sums of large 
 weights up to 64. The limits here were not run there: that they fit is arithmetic, which a test asserts.
 ONNX Runtime's own remedy, `session.x64quantprecision`, makes CPUs with VNNI a half slower too.
 
-An activation beyond its calibrated limit is cut off below, and above only at the end of the byte, at 1.4 to 1.8 times
-the limit: there alone such a CPU may differ.
+An activation beyond its limit is cut off below, and above only at the end of the byte, at 1.4 to 1.8 times the limit:
+there alone such a CPU may differ.
 
 What it costs: nothing that BLEU shows. On 1,000 sentences each of Tatoeba and Multi30k an early English-French model
 had 27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
@@ -37,6 +42,19 @@ had 27.3 and 37.8 in float32, 27.5 and 38.0 so, 27.3 and 37.6 with whole bytes.
 
 MIN_ROWS = 16
 """Narrower weights stay in float: a classifier's last layer and tables cost nothing, and its answer hangs on them."""
+
+FINENESS = 1.05
+"""Limits of activations are powers of it, so that the last bits of a CPU's sums do not show in the artifact."""
+N_LIMITS = 32
+"""How many are tried, from the largest magnitude to a fifth of it."""
+SMALLEST = FINENESS**-400
+"""For what is always zero."""
+
+LARGEST_ERROR = 0.05
+"""Of what a layer says of a token in bytes, |bytes - floats| / |floats|, as a root mean square over tokens. Layers of
+trained translators have 0.01 to 0.02."""
+ROWS_TRIED = 200
+"""Of the calibrated ones, to find that: a projection to a large vocabulary is slow, and takes much memory."""
 
 AS_THEY_ARE = "regions."
 """Parts whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
@@ -47,15 +65,15 @@ HEADS = ("output", "pooler")
 of the dense layers of an embedding."""
 
 
-def in_int8(
-    model: Transformer | TransformerClassifier | TransformerEncoder, stored: Mapping[str, Tensor]
-) -> Transformer | TransformerClassifier | TransformerEncoder:
-    """A copy whose dense layers and tables are bytes, if they are not narrow.
+def in_int8(model: Served, stored: Mapping[str, Tensor], read: Sequence[Sources] = ()) -> Served:
+    """A copy whose dense layers and tables are bytes, if they are not narrow and bytes do not change them too much.
 
     Args:
-        stored: what is there of it already. Bytes, their scales and those of activations are taken as they are.
+        stored: what is there of it already. Bytes, their scales and those of activations are taken as they are; beside
+            scales of activations, floats too.
+        read: to calibrate the others with; by default random tokens.
     """
-    served, quantizer = copy.deepcopy(model), Quantizer(model, stored)
+    served, quantizer = copy.deepcopy(model), Quantizer(model, stored, read)
     for name, module in list(served.named_modules()):
         replaced = quantizer.replaced(name, module)
         if replaced is not None:
@@ -63,8 +81,8 @@ def in_int8(
     for feed_forward in (module for module in served.modules() if isinstance(module, FeedForward)):
         if isinstance(feed_forward.output, Int8Linear) and feed_forward.output.rounding is POSITIVE:
             feed_forward.activate = unchanged
-    if isinstance(served, Transformer):
-        served.decoder.register_buffer(MEMORY_STEP, quantizer.step("decoder.memory", SIGNED))
+    if isinstance(served, Transformer) and MEMORY not in quantizer.in_floats:
+        served.decoder.register_buffer(MEMORY_STEP, quantizer.step(MEMORY, SIGNED))
     return served
 
 
@@ -73,19 +91,26 @@ def unchanged(hidden: Tensor) -> Tensor:
     return hidden
 
 
+MEMORY = "decoder.memory"
+"""What cross-attention reads of the source: all its layers multiply it in one product."""
+OF_MEMORY = ("cross_attention.key", "cross_attention.value")
+"""Ends of the names of layers that read nothing else."""
+
+
 class Quantizer:
     """Makes bytes of a model's layers."""
 
-    def __init__(
-        self, model: Transformer | TransformerClassifier | TransformerEncoder, stored: Mapping[str, Tensor]
-    ) -> None:
+    def __init__(self, model: Served, stored: Mapping[str, Tensor], read: Sequence[Sources]) -> None:
         self.model = model
         self.stored = stored
+        self.read = read
+        self.limits: dict[str, float] = {}
+        self.in_floats = self.stored_in_floats() if any(name.endswith(STEP) for name in stored) else self.changed()
 
     @cached_property
-    def limits(self) -> dict[str, float]:
+    def activations(self) -> Activations:
         """Computed only where a scale of activations is missing."""
-        return activation_limits(self.model)
+        return activations(self.model, self.read)
 
     def replaced(self, name: str, module: nn.Module) -> nn.Module | None:
         """The module of bytes for one of floats, if there is one."""
@@ -93,6 +118,8 @@ class Quantizer:
             case nn.Embedding() if name.startswith(AS_THEY_ARE):
                 numbers, scales = (self.stored.get(f"{name}.weight{end}") for end in ("", SCALES))
                 return module.half() if numbers is None or scales is None else Int8Embedding(numbers, scales)
+            case _ if name in self.in_floats:
+                return None
             case nn.Embedding() if module.weight.shape[1] >= MIN_ROWS:
                 is_tied = (
                     isinstance(self.model, Transformer) and self.model.output is None and name == "embedding.tokens"
@@ -100,8 +127,8 @@ class Quantizer:
                 step = self.step(name, SIGNED) if is_tied else None
                 return Int8Embedding(*self.rows(f"{name}.weight", module.weight), step)
             case nn.Linear() if module.weight.shape[0] >= MIN_ROWS and not self.stays(name):
-                kind = POSITIVE if self.follows_relu(name) else SIGNED
-                step = None if name.endswith(("_attention.key", "_attention.value")) else self.step(name, kind)
+                kind = self.kind(name)
+                step = None if name.endswith(OF_MEMORY) else self.step(name, kind)
                 return Int8Linear(*self.rows(f"{name}.weight", module.weight), module.bias, step, kind)
         return None
 
@@ -111,11 +138,11 @@ class Quantizer:
         is_dense = isinstance(self.model, TransformerEncoder) and name.startswith("dense.")
         return is_head or is_dense or name.startswith(AS_THEY_ARE)
 
-    def follows_relu(self, name: str) -> bool:
-        """Whether a dense layer is the second of a feed-forward network with a ReLU."""
+    def kind(self, name: str) -> Rounding:
+        """How what a layer reads becomes bytes: the second of a feed-forward network with a ReLU reads no negatives."""
         parent, _, own = name.rpartition(".")
-        feed_forward = self.model.get_submodule(parent)
-        return isinstance(feed_forward, FeedForward) and own == "output" and feed_forward.activate is torch.relu
+        feed_forward = self.model.get_submodule(parent) if own == "output" else None
+        return POSITIVE if isinstance(feed_forward, FeedForward) and feed_forward.activate is torch.relu else SIGNED
 
     def rows(self, name: str, weight: Tensor) -> tuple[Tensor, Tensor]:
         """A weight (N, K) as bytes (N, K) and scales (N, 1)."""
@@ -128,7 +155,67 @@ class Quantizer:
         """The scale of a layer's activations: ()."""
         if (stored := self.stored.get(name + STEP)) is not None:
             return stored
-        return torch.tensor(self.limits[name] / kind.limit, dtype=torch.float32)
+        return torch.tensor(self.limit(name, kind) / kind.limit, dtype=torch.float32)
+
+    def limit(self, name: str, kind: Rounding) -> float:
+        """The magnitude of a layer's activations up to which all CPUs compute the same."""
+        if name not in self.limits:
+            self.limits[name] = best_limit(self.activations[name], kind)
+        return self.limits[name]
+
+    def stored_in_floats(self) -> set[str]:
+        """The layers that are no bytes in an artifact of bytes."""
+        found = {name.removesuffix(".weight") for name, tensor in self.stored.items() if tensor.is_floating_point()}
+        return found if MEMORY + STEP in self.stored else {*found, MEMORY}
+
+    def changed(self) -> set[str]:
+        """The layers that bytes would change too much. If one reads the encoder's output, all that do."""
+        model, found, of_memory, weights = self.model, set[str](), {MEMORY}, []
+        projection = model.projection if isinstance(model, Transformer) else None
+        products: list[tuple[str, Tensor]] = []
+        for name, module in model.named_modules():
+            if isinstance(module, nn.Linear) and not self.stays(name) and module is not projection:
+                weight = module.weight.detach()
+                if name.endswith(("cross_attention.input", *OF_MEMORY)):
+                    n_queries = module.in_features if name.endswith(".input") else 0
+                    of_memory.add(name)
+                    weights.append(weight[n_queries:])
+                    weight = weight[:n_queries]
+                products += [(name, weight)] * (len(weight) >= MIN_ROWS)
+        if isinstance(model, Transformer):
+            name = "embedding.tokens" if model.output is None else "output"
+            products += [(name, model.projection.weight.detach()), (MEMORY, torch.cat(weights))]
+        for name, weight in products:
+            kind = self.kind(name)
+            if change(self.activations[name], weight, kind, self.limit(name, kind)) > LARGEST_ERROR:
+                found |= of_memory if name in of_memory else {name}
+        return found
+
+
+def best_limit(x: Tensor, kind: Rounding) -> float:
+    """The limit with which bytes change rows x (N, K) least."""
+    first = math.ceil(math.log(max(float(x.abs().max()), SMALLEST), FINENESS))
+    limits = [FINENESS ** (first - i) for i in range(N_LIMITS)]
+    return min(limits, key=lambda limit: relative_error(kind(x, limit / kind.limit), x))
+
+
+def change(x: Tensor, weight: Tensor, kind: Rounding, limit: float) -> float:
+    """How much bytes change the products of rows x (N, K) with a weight (M, K)."""
+    x = x[:: 1 + len(x) // ROWS_TRIED]
+    numbers, scales = quantize_rows(weight)
+    return relative_error(kind(x, limit / kind.limit) @ (numbers * scales).t(), x @ weight.t())
+
+
+def relative_error(actual: Tensor, expected: Tensor) -> float:
+    """|actual - expected| / |expected|, a root mean square over rows (N, K).
+
+    Rows that are smaller than most count by their absolute error: they are added to others in the end. The few that are
+    much larger, as some models have them at the marks of a text (Sun et al. 2024, "Massive Activations"), do not hide
+    the others.
+    """
+    norms = expected.norm(dim=-1)
+    ratios = (actual - expected).norm(dim=-1) / norms.clamp(min=max(float(norms.median()), SMALLEST))
+    return float(ratios.square().mean().sqrt())
 
 
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -36,7 +36,7 @@ def save_random_marian(directory: Path) -> None:
     torch.manual_seed(SEED)
     model: Any = MarianMTModel(_config())
     _never_repeat_never_end(model)
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+    model.generation_config = GenerationConfig(
         num_beams=4,
         max_length=POSITIONS,
         bad_words_ids=[[PAD_ID]],

@@ -5,9 +5,8 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,6 +16,7 @@ from typer.testing import CliRunner
 import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
+from export.calibration import Sources
 from export.manifest import Precision, describe
 from export.proof import ProofError
 from export.quantization import in_int8
@@ -128,8 +128,8 @@ def test_a_failed_proof_leaves_the_old_artifact(
     def fail(*_: object) -> None:
         raise ProofError("logits: relative error 1")
 
-    def write(*arguments: Any) -> None:
-        (arguments[-1] / "manifest.json").write_text("of the successor")
+    def write(_from: Path, _checkpoint: object, _precision: str, directory: Path, *_: object) -> None:
+        (directory / "manifest.json").write_text("of the successor")
 
     monkeypatch.setattr(export.artifact, "write", write)
     monkeypatch.setattr(export.artifact, "prove", fail)
@@ -227,9 +227,11 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def spoil(model: TransformerClassifier, stored: Mapping[str, Tensor]) -> Transformer | TransformerClassifier:
+def spoil(
+    model: TransformerClassifier, stored: Mapping[str, Tensor], read: Sequence[Sources]
+) -> Transformer | TransformerClassifier:
     """What a wrong rounding would do: double one scale."""
-    served = in_int8(model, stored)
+    served = in_int8(model, stored, read)
     dict(served.named_buffers())["encoder.layers.0.feed_forward.hidden.weight_scales"] *= 2
     return served
 
