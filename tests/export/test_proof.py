@@ -151,7 +151,7 @@ def test_fp32_may_not_disagree() -> None:
 def test_inputs_are_real_and_random_and_within_the_limit(artifact: MakeArtifact, checkpoint: MakeCheckpoint) -> None:
     directory = artifact("translation", "int8")
     manifest = read_manifest(directory)
-    sequences = inputs(load_checkpoint(checkpoint("translation")).tokenizer, manifest)
+    sequences = inputs(load_checkpoint(checkpoint("translation")), manifest)
     lengths = [len(sequence) for sequence in sequences]
     assert max(lengths) <= manifest.limits.max_source_tokens
     assert min(lengths) == 1
