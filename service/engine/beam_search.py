@@ -232,7 +232,7 @@ class Beam:
         living: list[Live] = []
         n_going_on = 0
         for rank, i in enumerate(best):
-            if totals[i] < least or totals[i] == -math.inf or (keeps_width and n_going_on == self.width):
+            if totals[i] < least or (keeps_width and (n_going_on == self.width or totals[i] == -math.inf)):
                 break
             _, row, target = self.live[i // k]
             token = token_ids[row][i % k]

@@ -191,8 +191,8 @@ class FixedBeamSearch:
         if n > W:
             goes_on = tokens != self._eos
             in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= self._widths[places, None], kept)
-            kept = np.where(self._keeps_width[places, None], in_full_beam, kept)
-        kept &= (totals >= least[:, None]) & (totals > -np.inf)
+            kept = np.where(self._keeps_width[places, None], in_full_beam & (totals > -np.inf), kept)
+        kept &= totals >= least[:, None]
         if begins and len(forced := np.flatnonzero(lengths < n_prefix)):
             first_rows = self._rows[places[forced], 0]
             tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
