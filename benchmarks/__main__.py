@@ -20,6 +20,7 @@ from benchmarks import (
     served_quality,
     servers,
 )
+from benchmarks.imports import classifier
 from benchmarks.imports.models import ImportedModel
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
@@ -33,7 +34,7 @@ console = Console(width=None if sys.stdout.isatty() else 160)
 
 MODELS = [SHIPPED, RANDOM]
 BEAM_SIZES, BATCHES = [1, 4], [1, 8, 32, 64]
-IMPORT_BATCHES = [1, 8, 32]
+IMPORT_PARTS, IMPORT_BATCHES = ["translator", "classifier"], [1, 8, 32]
 PRECISIONS = ["fp32", "int8"]
 HTTP_PARTS = ["saturation", "latency", "survival", "agreement"]
 LECTURE_PARTS = ["quality", "speed", "report"]
@@ -94,11 +95,16 @@ def decoder_command(
 def imports_command(
     data: Data = None,
     quick: Quick = False,
+    part: Annotated[list[str], typer.Option(help=", ".join(IMPORT_PARTS))] = IMPORT_PARTS,
     beam_size: BeamSizes = BEAM_SIZES,
     batch: Annotated[list[int], typer.Option(help="Sentences in flight.")] = IMPORT_BATCHES,
+    without: Annotated[list[str] | None, typer.Option(help="An engine to leave out: transformers is slow.")] = None,
 ) -> None:
-    """A model of the size of OPUS-MT's, imported: attend, CTranslate2 by its own converter, transformers' generate."""
-    decoder.measure(ImportedModel(), beam_size, batch, data, quick, console)
+    """Models that were trained elsewhere: a translator of the size of OPUS-MT's, and a classifier of DistilBERT's."""
+    if "translator" in part:
+        decoder.measure(ImportedModel(), beam_size, batch, data, quick, console, without or ())
+    if "classifier" in part:
+        classifier.measure(data, quick, console)
 
 
 @app.command("quality")

@@ -5,7 +5,7 @@ A B C A B C, each in a fresh process, and medians are compared.
 """
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,9 +102,20 @@ QUICK = {
 
 
 def measure(
-    model: BenchmarkModel, beam_sizes: list[int], batches: list[int], data: Path | None, quick: bool, console: Console
+    model: BenchmarkModel,
+    beam_sizes: list[int],
+    batches: list[int],
+    data: Path | None,
+    quick: bool,
+    console: Console,
+    without: Collection[str] = (),
 ) -> None:
-    """Measure every engine at every beam size and batch, and save what came out."""
+    """Measure every engine at every beam size and batch, and save what came out.
+
+    Args:
+        without: engines that are left out.
+    """
+    engines_of_model = [engine for engine in model.engines if engine not in without]
     effort = (QUICK if quick else FULL)[model.name]
     sentences = load_sentences(data, effort.sentences)
     tokenizer = Tokenizer.from_file(str(BenchmarkModel(SHIPPED).checkpoint() / "tokenizer.json"))
@@ -112,7 +123,7 @@ def measure(
         works = works_of(sentences, tokenizer)
     else:
         works = works_of_random_ids(sentences, tokenizer, model.random_ids, model.eos)
-    paths = {engine: model.path(engine, "int8") for engine in model.engines}
+    paths = {engine: model.path(engine, "int8") for engine in engines_of_model}
 
     @contextmanager
     def processes(wanted: list[Candidate]) -> Iterator[list[EngineProcess]]:
@@ -123,7 +134,7 @@ def measure(
             yield engines
 
     cells = [(beam_size, batch) for beam_size in beam_sizes for batch in batches]
-    wanted = [c for c in candidates(usable_cores()) if c.engine in model.engines]
+    wanted = [c for c in candidates(usable_cores()) if c.engine in engines_of_model]
     with processes(wanted) as engines:
         best = {cell: _search(engines, *cell, effort, console) for cell in cells}
     for (beam_size, batch), chosen in best.items():

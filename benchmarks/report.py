@@ -17,6 +17,8 @@ TEMPLATE = Path(__file__).parent / "report.md"
 TABLES: dict[str, Callable[[list[Record]], tables.Rows]] = {
     "decoder": tables.decoder_rows,
     "decoder_random": tables.decoder_rows,
+    "imports": tables.decoder_rows,
+    "imports_classifier": tables.classifier_rows,
     "quality": tables.quality_rows,
     "saturation": tables.saturation_rows,
     "latency": tables.latency_rows,

@@ -106,6 +106,16 @@ def attention_rows(records: list[Record]) -> Rows:
     return rows
 
 
+def classifier_rows(records: list[Record]) -> Rows:
+    """One row per engine, with attend's ratio to it."""
+    ours = next((r["seconds"] for r in records if r["engine"] == ATTEND), None)
+    rows = [["engine", "texts/s", "attend's ratio"]]
+    for r in sorted(records, key=lambda r: -r["texts_per_s"]):
+        ratio = "" if ours is None or r["engine"] == ATTEND else f"**{_ratio(r['seconds'], ours):.2f}**"
+        rows.append([r["engine"], f"{r['texts_per_s']:,.1f}", ratio])
+    return rows
+
+
 def _ratio(more: list[float], less: list[float]) -> float:
     """The median over the turns that both took, so that what slows the machine for a while slows both sides."""
     return statistics.median(a / b for a, b in zip(more, less, strict=False))
