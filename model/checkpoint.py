@@ -248,7 +248,8 @@ def _refuse_damaged(directory: Path) -> None:
         return
     try:
         files = json.loads(path.read_text(encoding="utf-8"))["files"]
-        sums = {name: files[name]["sha256"] for name in (WEIGHTS, TOKENIZER)}
+        read = [WEIGHTS, TOKENIZER, *({VOCABULARY} & files.keys())]
+        sums = {name: files[name]["sha256"] for name in read}
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} does not tell what {WEIGHTS} and {TOKENIZER} are: {error!r}") from error
     for name, expected in sums.items():

@@ -99,7 +99,7 @@ def train_tokenizer(
     )
     tokenizer.train_from_iterator(texts, trainer)
     if end_of_sequence:
-        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, EOS_ID)])
+        end_with(tokenizer, EOS, EOS_ID)
     return _as_plain_text(tokenizer)
 
 
@@ -112,6 +112,11 @@ def load_tokenizer(path: Path) -> Tokenizer:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such tokenizer file")
     return _as_plain_text(Tokenizer.from_file(str(path)))
+
+
+def end_with(tokenizer: Tokenizer, token: str, token_id: int) -> None:
+    """Put a special token, and no other, after every text that is encoded."""
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {token}", special_tokens=[(token, token_id)])
 
 
 def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 
 from model.batching import bucket
 from model.config import Config, Decoding, Provenance
 from model.importing.ctranslate2 import read_transformer
 from model.importing.ctranslate2_files import read_json_as
-from model.importing.hugging_face import NO_THRESHOLD, licence_of
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.hugging_face import licence_of
+from model.importing.imported import NO_THRESHOLD, Imported, ModelImportError, Options
 from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.tokenizer import end_with
 
 METADATA, MODEL, PIECES, BPE = "metadata.json", "model", "sentencepiece.model", "bpe.model"
 FAMILY = "Argos Translate"
@@ -94,7 +95,7 @@ def _tokenizer(directory: Path, end: str | None, ids: Mapping[str, int]) -> Toke
     if end is not None:
         if end not in ids:
             raise ModelImportError(f"the vocabulary has no {end}, with which sources end")
-        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, ids[end])])
+        end_with(tokenizer, end, ids[end])
     return tokenizer
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from model.batching import bucket
-from model.importing.encoder_decoder import ACTIVATIONS, tensor_of
+from model.importing.encoder_decoder import activation_of, tensor_of
 from model.importing.hugging_face import CONFIG, read_json, required
 from model.importing.imported import ModelImportError
 from model.importing.weights_files import read_tensors
@@ -182,11 +182,9 @@ def _sizes(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
             found[ours] = int(required(config, theirs))
         elif config.get(theirs) is not None:
             found[ours] = config[theirs]
-    if found["activation"] not in ACTIVATIONS:
-        raise ModelImportError(f"activation {found['activation']} is not read here; {', '.join(ACTIVATIONS)} are")
     return {
         **found,
-        "activation": ACTIVATIONS[found["activation"]],
+        "activation": activation_of(str(found["activation"])),
         "norm": "post",
         "positions": "learned",
         "embedding_scale": 1.0,

@@ -52,20 +52,28 @@ def dimensions(config: Mapping[str, Any], norm: Norm) -> dict[str, Any]:
         if encoder != decoder:
             raise ModelImportError(f"{keys[0]} is {encoder} and {keys[1]} {decoder}: only equal ones are read here")
         sizes[name] = encoder
-    activation = config.get("activation_function", "relu")
-    if activation not in ACTIVATIONS:
-        raise ModelImportError(f"activation_function {activation} is not read here; {', '.join(ACTIVATIONS)} are")
     return {
         **sizes,
         "d_model": int(required(config, "d_model")),
         "n_encoder_layers": int(required(config, "encoder_layers")),
         "n_decoder_layers": int(required(config, "decoder_layers")),
-        "activation": ACTIVATIONS[activation],
+        "activation": activation_of(str(config.get("activation_function", "relu"))),
         "norm": norm,
         "embedding_scale": None if config.get("scale_embedding") else 1.0,
         "positions": "learned",
         "dropout": float(config.get("dropout") or 0.0),
     }
+
+
+def activation_of(name: str) -> Activation:
+    """By the name that transformers has for it.
+
+    Raises:
+        ModelImportError: it is not read here.
+    """
+    if name not in ACTIVATIONS:
+        raise ModelImportError(f"activation {name} is not read here; {', '.join(ACTIVATIONS)} are")
+    return ACTIVATIONS[name]
 
 
 def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool) -> Iterator[tuple[str, Tensor]]:

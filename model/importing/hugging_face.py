@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from model.config import Decoding
-from model.importing.imported import ModelImportError
+from model.importing.imported import NO_THRESHOLD, ModelImportError
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "config.json",
@@ -151,10 +151,6 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     except ValueError as error:
         raise ModelImportError(f"{file}: {error}") from error
     return Generation(decoding, int(start), frozenset(banned), tuple(notes))
-
-
-NO_THRESHOLD = 1000.0
-"""Nats: no hypothesis is given up, as elsewhere."""
 
 
 def _is_ignored(key: str, value: object) -> bool:

@@ -10,6 +10,9 @@ from model.checkpoint import Alignment
 from model.config import Config
 from model.tokenizer import Vocabulary
 
+NO_THRESHOLD = 1000.0
+"""Of a beam, in nats: no hypothesis is given up. Nobody else gives hypotheses up."""
+
 
 class ModelImportError(ValueError):
     """A source is incomplete, damaged, or holds a model that is not read here; the message says which and why."""

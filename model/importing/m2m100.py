@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
@@ -25,8 +25,9 @@ from model.importing.hugging_face import (
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
+from model.importing.tokenizer_files import TOKENIZER, read_whole
 from model.importing.weights_files import read_tensors
-from model.tokenizer import EOS, Vocabulary
+from model.tokenizer import EOS, Vocabulary, end_with
 
 FIRST_POSITION = 2
 """Of the first token: positions before it are kept for padding."""
@@ -54,12 +55,8 @@ def read(directory: Path, options: Options) -> Imported:
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     generation = read_generation(directory, config, begins_with_language=True)
     family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config)
+    sources, targets = (_chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
-    languages = {code: Language(code=code, source_prefix=(i,), target_prefix=(i,)) for code, i in codes.items()}
-    sources, targets = (_chosen(languages, asked) for asked in (options.sources, options.targets))
-    # In a source the language of the target has no token.
-    targets = tuple(one.model_copy(update={"source_prefix": ()}) for one in targets)
-    sources = tuple(one.model_copy(update={"target_prefix": ()}) for one in sources)
     n_positions = int(required(config, "max_position_embeddings"))
     size = int(required(config, "vocab_size"))
     transformer = TransformerConfig(
@@ -71,8 +68,8 @@ def read(directory: Path, options: Options) -> Imported:
             bos=generation.start,
             eos=int(required(config, "eos_token_id")),
         ),
-        source=sources,
-        target=targets,
+        source=tuple(Language(code=code, source_prefix=(codes[code],)) for code in sources),
+        target=tuple(Language(code=code, target_prefix=(codes[code],)) for code in targets),
         **dimensions(config, norm="pre"),
     )
     tensors = read_tensors(directory)
@@ -103,11 +100,11 @@ def read(directory: Path, options: Options) -> Imported:
     )
 
 
-def _chosen(languages: Mapping[str, Language], asked: tuple[str, ...]) -> tuple[Language, ...]:
+def _chosen(codes: Mapping[str, int], asked: tuple[str, ...]) -> tuple[str, ...]:
     for code in asked:
-        if code not in languages:
-            raise ModelImportError(f"the model has no language {code}; there are {', '.join(languages)}")
-    return tuple(languages[code] for code in asked or languages)
+        if code not in codes:
+            raise ModelImportError(f"the model has no language {code}; there are {', '.join(codes)}")
+    return asked or tuple(codes)
 
 
 def _tokenizer(
@@ -124,21 +121,17 @@ def _tokenizer(
             raise ModelImportError(f"{path.name} is missing")
         tokenizer = tokenizer_of(read_model(path))
         pieces = ids | {f"__{code}__": i for code, i in codes.items()}
-        tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, 0)])
+        end_with(tokenizer, EOS, 0)
         return "M2M100", tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), codes
-    path = directory / "tokenizer.json"
-    if not path.is_file():
-        raise ModelImportError("neither tokenizer.json nor vocab.json is there")
+    if not (directory / TOKENIZER).is_file():
+        raise ModelImportError(f"neither {TOKENIZER} nor vocab.json is there")
     if tokenizer_config.get("legacy_behaviour"):
         raise ModelImportError(f"{TOKENIZER_CONFIG} has legacy_behaviour, with which translations are worse")
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises bare Exception
-        raise ModelImportError(f"{path.name} is damaged: {error}") from error
+    tokenizer = read_whole(directory)
     added = {token.content: i for i, token in tokenizer.get_added_tokens_decoder().items()}
     codes = {token: i for token, i in added.items() if NLLB_CODE.fullmatch(token)}
     if not codes or EOS not in added:
-        raise ModelImportError(f"{path.name} has no tokens of languages, or no {EOS}")
+        raise ModelImportError(f"{TOKENIZER} has no tokens of languages, or no {EOS}")
     # The published files put the language behind the text, as no model that is used today was trained.
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, added[EOS])])
+    end_with(tokenizer, EOS, added[EOS])
     return "NLLB-200", tokenizer, None, codes

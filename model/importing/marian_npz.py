@@ -16,8 +16,7 @@ from tokenizers import Tokenizer
 from model.checkpoint import Alignment
 from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import rounded_up
-from model.importing.hugging_face import NO_THRESHOLD
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, Imported, ModelImportError, Options
 from model.importing.marian_pieces import (
     Languages,
     ids_of_targets,

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tokenizers import Tokenizer, processors
+from tokenizers import Tokenizer
 
 from model.config import Language
 from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import pieces_of, read_model, tokenizer_of
 from model.importing.yaml_files import read_text, read_yaml
-from model.tokenizer import EOS, UNK
+from model.tokenizer import EOS, UNK, end_with
 
 Languages = str | tuple[Language, ...]
 _LABEL = re.compile(r">>(.+)<<")
@@ -52,7 +52,7 @@ def source_tokenizer(path: Path) -> Tokenizer:
     if not path.is_file():
         raise ModelImportError(f"{path.name} is missing")
     tokenizer = tokenizer_of(read_model(path))
-    tokenizer.post_processor = processors.TemplateProcessing(single=f"$A {EOS}", special_tokens=[(EOS, 0)])
+    end_with(tokenizer, EOS, 0)
     return tokenizer
 
 

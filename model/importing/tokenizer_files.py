@@ -38,7 +38,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
             tokens around a text.
     """
     if (directory / TOKENIZER).is_file():
-        tokenizer = _whole(directory)
+        tokenizer = read_whole(directory)
     elif (directory / WORD_PIECES).is_file():
         tokenizer = _word_pieces(directory)
     elif all((directory / name).is_file() for name in BYTE_PAIRS):
@@ -76,7 +76,12 @@ def length_limits(directory: Path) -> list[int]:
     return [int(said)] if isinstance(said, int | float) and 0 < said < ENDLESS else []
 
 
-def _whole(directory: Path) -> Tokenizer:
+def read_whole(directory: Path) -> Tokenizer:
+    """Of a tokenizer.json, as it is.
+
+    Raises:
+        ModelImportError: it is damaged.
+    """
     try:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
     except Exception as error:  # the library raises bare Exception

@@ -131,7 +131,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
         (lambda d: (d / "vocab.json").write_text("{"), "vocab.json is not JSON"),
         (lambda d: (d / "source.spm").write_bytes(b"\x0a\xff"), "source.spm is no SentencePiece model"),
         (lambda d: (d / "tokenizer_config.json").unlink(), "name the language with --source"),
-        (lambda d: edit(d, activation_function="laplace"), "activation_function laplace is not read here"),
+        (lambda d: edit(d, activation_function="laplace"), "activation laplace is not read here"),
         (lambda d: edit(d, normalize_before=True), "normalize_before"),
         (lambda d: edit(d, decoder_ffn_dim=40), "encoder_ffn_dim is 80 and decoder_ffn_dim 40"),
         (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
