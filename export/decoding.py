@@ -69,7 +69,11 @@ class Translator:
         self.decoder_step = open_session(directory, manifest, f"{provider}/decoder_step.onnx", threads)
 
     def greedy(
-        self, sources: Sequence[Sequence[int]], max_target_tokens: int, admit_per_step: int | None = None
+        self,
+        sources: Sequence[Sequence[int]],
+        max_target_tokens: int,
+        admit_per_step: int | None = None,
+        prefix: Sequence[int] = (),
     ) -> list[Hypothesis]:
         """The most probable token at each step, for sources that end in </s>.
 
@@ -77,16 +81,21 @@ class Translator:
             max_target_tokens: with </s>.
             admit_per_step: how many sequences may enter at one step (None: as many as there are free rows). With one,
                 every row is at a position of its own.
+            prefix: tokens with which every target begins, whatever their probability, which is not counted.
         """
         hypotheses: dict[int, Hypothesis] = {}
         # Sources of one length group share their padding, as the rows' cross-attention caches have one size.
         for group in batches_by_length(np.array([len(s) for s in sources]), GROUP_TOKENS):
-            decoded = self.greedy_group([sources[i] for i in group], max_target_tokens, admit_per_step)
+            decoded = self.greedy_group([sources[i] for i in group], max_target_tokens, admit_per_step, prefix)
             hypotheses |= dict(zip(group.tolist(), decoded, strict=True))
         return [hypotheses[i] for i in range(len(sources))]
 
     def greedy_group(
-        self, sources: Sequence[Sequence[int]], max_target_tokens: int, admit_per_step: int | None
+        self,
+        sources: Sequence[Sequence[int]],
+        max_target_tokens: int,
+        admit_per_step: int | None,
+        prefix: Sequence[int],
     ) -> list[Hypothesis]:
         """The same for a few sources that are encoded before any of them is decoded."""
         tokens = self.manifest.special_tokens
@@ -102,10 +111,13 @@ class Translator:
                 running[row] = Running(index)
             token_ids, log_probs = rows.step()
             for row, sequence in list(running.items()):
-                choice = int(not sequence.ids and token_ids[row, 0] == tokens.eos)  # a target is never empty
-                token = int(token_ids[row, choice])
+                position = len(sequence.ids)
+                choice = int(position == len(prefix) and token_ids[row, 0] == tokens.eos)  # a target is never empty
+                token, log_prob = int(token_ids[row, choice]), float(log_probs[row, choice])
+                if position < len(prefix):
+                    token, log_prob = prefix[position], 0.0
                 sequence.ids.append(token)
-                sequence.log_probs.append(float(log_probs[row, choice]))
+                sequence.log_probs.append(log_prob)
                 finished = token == tokens.eos
                 if finished or len(sequence.ids) == max_target_tokens:
                     ids = sequence.ids[:-1] if finished else sequence.ids

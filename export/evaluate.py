@@ -82,7 +82,8 @@ def translate(
     limits = manifest.limits
     sources = [cut_source(ids, limits.max_source_tokens) for ids in checkpoint.encode(texts)]
     translator = Translator(artifact, manifest, provider=provider, threads=threads)
-    hypotheses = translator.greedy(sources, min(MAX_TARGET_TOKENS, limits.max_target_tokens))
+    limit = min(MAX_TARGET_TOKENS, limits.max_target_tokens)
+    hypotheses = translator.greedy(sources, limit, prefix=manifest.targets[0].target_prefix)
     return [checkpoint.decode(hypothesis.ids) for hypothesis in hypotheses]
 
 

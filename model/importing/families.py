@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from model.checkpoint import ALIGNMENT, CARD, save_checkpoint
+import torch
+
+from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
 from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
@@ -88,8 +90,21 @@ def read(directory: Path, options: Options) -> Imported:
     """
     for family in FAMILIES:
         if family.recognizes(directory):
-            return family.read(directory, options)
+            imported = family.read(directory, options)
+            _refuse_other_shapes(imported)
+            return imported
     raise ModelImportError(f"{_what_it_is(directory)}; read are {', '.join(family.name for family in FAMILIES)}")
+
+
+def _refuse_other_shapes(imported: Imported) -> None:
+    """Weights that are not those of the configuration, told before anything is written."""
+    with torch.device("meta"):
+        expected = {name: tensor.shape for name, tensor in build_model(imported.config).state_dict().items()}
+    for name, shape in expected.items():
+        found = imported.weights.get(name)
+        if found is None or found.shape != shape:
+            what = "is missing" if found is None else f"is {tuple(found.shape)}"
+            raise ModelImportError(f"weights and sizes do not fit: {name} {what}, and {tuple(shape)} is expected")
 
 
 def _what_it_is(directory: Path) -> str:

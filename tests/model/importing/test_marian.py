@@ -134,6 +134,10 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
         (lambda d: edit(d, activation_function="laplace"), "activation laplace is not read here"),
         (lambda d: edit(d, normalize_before=True), "normalize_before"),
         (lambda d: edit(d, decoder_ffn_dim=40), "encoder_ffn_dim is 80 and decoder_ffn_dim 40"),
+        (
+            lambda d: edit(d, encoder_ffn_dim=40, decoder_ffn_dim=40),
+            "feed_forward.hidden.weight is .80, 48., and .40, 48.",
+        ),
         (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
         (lambda d: edit(d, model_type="t5"), r"model_type t5\) is not read here: its attention .*; read are MarianMT"),
         (lambda d: (d / "config.json").unlink(), "no model is recognized in it"),
