@@ -85,7 +85,7 @@ class Classifier:
 
     def _text(self, text: str, request: ClassifyRequest, selection: Selection | None) -> _Text:
         [token_ids] = self.tokenizer.encode([text])
-        if len(token_ids) <= sum(self._around):
+        if len(token_ids) <= sum(self.tokenizer.n_around):
             raise NotAcceptable("a text has no tokens, there is nothing to classify")
         return _Text(
             text,
@@ -94,15 +94,9 @@ class Classifier:
                     Sequence(ids, Reading(request.evidence)),
                     Sequence(ids, Seen([], selection)) if selection is not None else None,
                 )
-                for ids in windows(token_ids, self.manifest.limits.max_source_tokens, *self._around)
+                for ids in windows(token_ids, self.manifest.limits.max_source_tokens, *self.tokenizer.n_around)
             ],
         )
-
-    @property
-    def _around(self) -> tuple[int, int]:
-        """How many special tokens are before and after a text."""
-        before, after = self.tokenizer.around
-        return len(before), len(after)
 
     def _refuse_too_many(self, windows: list[_Window], request: ClassifyRequest, selection: Selection | None) -> None:
         lengths = [len(window.reading.source_ids) for window in windows]
@@ -114,7 +108,7 @@ class Classifier:
     def _prediction(self, text: _Text, evidence: bool, selection: Selection | None) -> Prediction:
         readings = [window.reading.output for window in text.windows]
         n_read = [len(window.reading.source_ids) for window in text.windows]
-        lengths = [n - sum(self._around) for n in n_read]
+        lengths = [n - sum(self.tokenizer.n_around) for n in n_read]
         pooling, activation = self.manifest.pooling, self.manifest.label_activation
         assert pooling is not None, "a classifier's manifest has one"
         assert activation is not None, "a classifier's manifest has one"
@@ -124,7 +118,7 @@ class Classifier:
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=sum(n_read))
         if evidence or selection is not None:
             limit = self.manifest.limits.max_source_tokens
-            tokens = shown_in_windows(self.tokenizer.read(text.text), limit, *self._around)
+            tokens = shown_in_windows(self.tokenizer.read(text.text), limit, *self.tokenizer.n_around)
             shown = [ShownToken.of(token) for token in tokens]
             if evidence and pooling != "first":
                 prediction.evidence = self._evidence(shown, readings, lengths, pooling)

@@ -131,7 +131,7 @@ class Embedder:
     def _asked(self, request: EmbedRequest) -> _Asked:
         own = self.manifest.embedding
         prompt = self._prompt(request.prompt)
-        n_prompt = len(self.tokenizer.encode([prompt])[0]) - sum(self._around) if prompt else 0
+        n_prompt = len(self.tokenizer.encode([prompt])[0]) - sum(self.tokenizer.n_around) if prompt else 0
         normalize = request.normalize
         if normalize is None:
             normalize = own.normalize if own is not None else True
@@ -165,12 +165,6 @@ class Embedder:
             )
         return prompts[name]
 
-    @property
-    def _around(self) -> tuple[int, int]:
-        """How many special tokens are before and after a text."""
-        before, after = self.tokenizer.around
-        return len(before), len(after)
-
     def _stretches(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
         is_translator = self.manifest.task == "translation"
         stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
@@ -191,7 +185,7 @@ class Embedder:
 
     def _whole(self, text: str, asked: _Asked) -> list[_Stretch]:
         """A text with its prompt; nothing if it has no tokens."""
-        n_before, n_after = self._around
+        n_before, n_after = self.tokenizer.n_around
         [token_ids] = self.tokenizer.encode([asked.prompt + text])
         if len(token_ids) <= n_before + asked.n_prompt + n_after:  # its only token may be one with the prompt's last
             [of_text] = self.tokenizer.encode([text])
@@ -212,7 +206,7 @@ class Embedder:
     ) -> _Stretch:
         parts = windows(token_ids, self.manifest.limits.max_source_tokens, n_before, n_after)
         own = self.manifest.embedding
-        n_left_out = self._around[0] + asked.n_prompt if asked.prompt and own and not own.pool_prompt else 0
+        n_left_out = self.tokenizer.n_around[0] + asked.n_prompt if asked.prompt and own and not own.pool_prompt else 0
         read = [Sequence(ids, Embedded(asked.pooling, min(n_left_out, len(ids) - 1), asked.projected)) for ids in parts]
         seen = [Sequence(ids, Seen([], asked.selection)) for ids in parts] if asked.selection is not None else []
         return _Stretch(start, text, prefix, n_before, n_after, read, seen)

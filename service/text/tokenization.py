@@ -64,7 +64,10 @@ class Tokenizer:
         reads_white_space: whether tabs, line breaks and no-break spaces reach it, or are spaces to it.
 
     Attributes:
-        around: the special tokens that it puts before and after a text.
+        pieces: UTF-8 of each token of a target, or the name of a special one.
+        n_around: how many special tokens it puts before and after a text.
+        writes: whether a text can be written in more than bytes: what it is read as, or that in small letters.
+        name: of a token of a prefix, as the vocabulary has it.
 
     Raises:
         ArtifactRefused: it is no tokenizer of a kind that is served here.
@@ -92,20 +95,15 @@ class Tokenizer:
             self.pieces = self._pieces(special)
         except (KeyError, ValueError) as error:
             raise ArtifactRefused(f"{path}: {error}") from None
-        """UTF-8 of each token of a target, or the name of a special one."""
-        alone = len(self._tokenizer.encode("a", add_special_tokens=False))
-        of_whole = self._tokenizer.encode("a")
-        first = of_whole.special_tokens_mask.index(0)
-        self.around = (self._ids(of_whole)[:first], self._ids(of_whole)[first + alone :])
+        is_special = self._tokenizer.encode("a").special_tokens_mask
+        self.n_around = is_special.index(0), is_special[::-1].index(0)
         written = [piece for piece in self.pieces.values() if isinstance(piece, bytes)]
         is_byte_level = self._piece_of("Ġ") == b" "
         merged = (piece for piece in written if len(piece) > 1 or not is_byte_level)
         self._characters = frozenset("".join(piece.decode(errors="ignore") for piece in merged))
         """Those that the vocabulary has in more than single bytes."""
         self.writes = lru_cache(maxsize=10_000)(self._writes)
-        """Whether a text can be written in more than bytes: what it is read as, or that in small letters."""
         self.name = lru_cache(maxsize=1_000)(self._name)
-        """Of a token of a prefix, as the vocabulary has it."""
 
     def encode(self, texts: list[str], prefix: Sequence[int] = ()) -> list[list[int]]:
         """Token ids of each text, after a prefix, with the special tokens that the model wants around."""
@@ -175,7 +173,7 @@ class Tokenizer:
         offsets, of_special = encoding.offsets, encoding.special_tokens_mask
         starts = [*(start for start, _ in offsets[1:]), len(text)]
         tokens = [Token(self.name(i), 0, 0) for i in prefix]
-        n_before = len(self.around[0])
+        n_before, _ = self.n_around
         for n, (token, (start, end), following) in enumerate(zip(encoding.tokens, offsets, starts, strict=True)):
             if of_special[n]:
                 place = 0 if n < n_before else len(text)
