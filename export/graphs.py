@@ -133,7 +133,7 @@ class DecoderStepGraph(Graph[Transformer]):
             return (chosen if bias is None else chosen.biased(look_up(bias, tokens))), tokens
         if self.n_target_tokens < V:
             if bias is None:
-                bias = torch.zeros(V, dtype=(table.weight if table.scales is None else table.scales).dtype)
+                bias = torch.zeros((), dtype=(table.weight if table.scales is None else table.scales).dtype)
             bias = torch.where(model.is_target_token, bias, float("-inf"))
         return (table if bias is None else table.biased(bias)), None
 
