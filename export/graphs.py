@@ -24,6 +24,9 @@ from model.networks.transformer import Transformer, TransformerClassifier, Trans
 MOST_LOOKED_UP = 0.9
 """Share of the tokens up to which those that a target may have are looked up."""
 
+GROUP = 64
+"""Tokens of which one maximum is taken, where their number allows it."""
+
 MEMORY_STEP = "memory_step"
 """The scale of the encoder's output where bytes are made of it, a tensor of the decoder."""
 
@@ -121,21 +124,23 @@ class DecoderStepGraph(Graph[Transformer]):
     def projection(self) -> tuple[Dense, Tensor | None]:
         """To the logits of the tokens that a target may have, with these tokens; None for all.
 
-        Where nearly all tokens are some, none is looked up: the projection is the embedding itself, and the others have
-        a bias of -inf.
+        Others have a bias of -inf: the few that make the number a round one, or where nearly all tokens are some, all
+        others: then none is looked up, and the projection is the embedding itself.
         """
         model, V = self.model, self.model.config.vocab_size
         table = dense(model.projection)
         bias: Tensor | None = model.output_bias
-        if self.n_target_tokens < MOST_LOOKED_UP * V:
-            tokens = places_of_true(model.is_target_token, self.n_target_tokens)
-            chosen = table.chosen(tokens)
-            return (chosen if bias is None else chosen.biased(look_up(bias, tokens))), tokens
-        if self.n_target_tokens < V:
+        n = -(-self.n_target_tokens // GROUP) * GROUP
+        looked_up = n < MOST_LOOKED_UP * V
+        if self.n_target_tokens < (n if looked_up else V):
             if bias is None:
                 bias = torch.zeros((), dtype=(table.weight if table.scales is None else table.scales).dtype)
             bias = torch.where(model.is_target_token, bias, float("-inf"))
-        return (table if bias is None else table.biased(bias)), None
+        if not looked_up:
+            return (table if bias is None else table.biased(bias)), None
+        tokens = places_of_true(model.is_target_token, n)
+        chosen = table.chosen(tokens)
+        return (chosen if bias is None else chosen.biased(look_up(bias, tokens))), tokens
 
 
 class ClassifierGraph(Graph[TransformerClassifier]):
@@ -216,7 +221,7 @@ class TextAttentionGraph(Graph[TransformerClassifier | TransformerEncoder]):
 
 
 def places_of_true(booleans: Tensor, n: int) -> Tensor:
-    """Where the n true ones of booleans (V) are, in order: (n).
+    """Where the first n of booleans (V) are, in order (n): the true ones, and then others.
 
     The n largest, of which equal ones come in order: ONNX Runtime computes that when it loads a graph, a `NonZero` at
     every run, and with it all that is made of rows of a table.
@@ -248,5 +253,5 @@ def best_tokens(log_probs: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def group_size(n_tokens: int) -> int:
-    """The divisor nearest to 64, where both selections are short."""
-    return min((size for size in range(1, n_tokens + 1) if n_tokens % size == 0), key=lambda size: abs(size - 64))
+    """The divisor nearest to GROUP, where both selections are short."""
+    return min((size for size in range(1, n_tokens + 1) if n_tokens % size == 0), key=lambda size: abs(size - GROUP))
