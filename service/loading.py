@@ -1,6 +1,7 @@
 """Artifacts to engines: where the rooms below the tasks are put together, in whichever process this is called."""
 
 import gc
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -152,7 +153,7 @@ class ArtifactSource:
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load(artifact, provider, "classifier.onnx", weights=weights)
         read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
-        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), 8192)
+        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), provider)
         engines: Engines = {"classification": classifying}
         return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
@@ -179,23 +180,31 @@ class ArtifactSource:
             "embedding": self._one_pass(
                 partial(read_states, embedding.embed, project),
                 lambda: Sequence([manifest.special_tokens.unk], Embedded.by_default(manifest)),
-                512 if provider.name == "cpu" else 8192,
+                provider,
             ),
-            "attention": self._one_pass(partial(read_attention, attend), partial(attention_probe, manifest), 512),
+            "attention": self._one_pass(
+                partial(read_attention, attend), partial(attention_probe, manifest), provider, 512
+            ),
         }
         return {f"{manifest.name}/{kind}": engine for kind, engine in {**engines, **others}.items()}
 
     def _one_pass(
-        self, read: Read[Output], new_probe: Callable[[], Sequence[Output]], padded_tokens: int
+        self,
+        read: Read[Output],
+        new_probe: Callable[[], Sequence[Output]],
+        provider: Provider,
+        on_device: int = 8192,
     ) -> ContinuousEngine[Output]:
         """An engine of sequences that one pass finishes.
 
         Args:
-            padded_tokens: of one pass, if the settings have none.
+            on_device: padded tokens of one pass, if the settings have none and it is not a CPU's. There few are faster:
+                what a layer makes of them stays in its caches, and less is padding.
         """
         settings = self.settings
+        padded_tokens, most_padding = (512, MOST_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
-        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens)
+        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, most_padding)
         return ContinuousEngine(OnePass(read, new_probe), scheduler)
 
 
