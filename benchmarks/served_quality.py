@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.workspace import ROOT
 from model.data import Row, load_rows
-from model.evaluation.cases import Suite, pass_counts, run_suite, suite_for
+from model.evaluation.cases import Answered, Suite, pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
 from model.recipe import load_experiment
 
@@ -53,9 +53,9 @@ def _is_wanted(name: str, tests: Sequence[str]) -> bool:
 def scores(client: httpx.Client, model: dict[str, Any], rows: Sequence[Row]) -> dict[str, float]:
     """Scores of a model, described as in `/models`, on (source, target) or (label, text) rows."""
     if model["task"] == "classification":
-        labels = answers(client, model, [row.right for row in rows])
+        labels = [answer.output for answer in answers(client, model, [row.right for row in rows])]
         return {"accuracy": accuracy(labels, [row.left for row in rows])}
-    outputs = answers(client, model, [row.left for row in rows])
+    outputs = [answer.output for answer in answers(client, model, [row.left for row in rows])]
     return score_translations(outputs, [row.right for row in rows], model["targets"][0])[0]
 
 
@@ -64,12 +64,13 @@ def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> t
     return pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
 
 
-def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[str]:
+def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answered]:
     """The label or the translation of each text."""
     if model["task"] == "classification":
-        return [answer["label"] for answer in _ask(client, "/classify", {"model": model["name"]}, texts)]
+        found = _ask(client, "/classify", {"model": model["name"]}, texts)
+        return [Answered(answer["label"], answer["score"]) for answer in found]
     options = {"model": model["name"], "source": model["sources"][0], "target": model["targets"][0]}
-    return [answer["text"] for answer in _ask(client, "/translate", options, texts)]
+    return [Answered(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
 
 
 def _ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:

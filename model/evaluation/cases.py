@@ -7,8 +7,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -103,6 +104,8 @@ class LabelCase(Strict):
 class LabelSuite(Strict):
     labels: frozenset[str] = Field(min_length=2)
     cases: dict[str, tuple[LabelCase, ...]] = Field(min_length=1)
+    neutral: tuple[Text, ...] = ()
+    """Texts of which no label is right: the answer must be unsure."""
 
     @model_validator(mode="after")
     def _labels_are_known(self) -> Self:
@@ -114,8 +117,20 @@ class LabelSuite(Strict):
 
 Suite = TranslationSuite | LabelSuite
 
-Answer = Callable[[Sequence[str]], Sequence[str]]
-"""The translation or the label of each text."""
+
+class Answered(NamedTuple):
+    """A translation or a label."""
+
+    output: str
+    score: float = 1.0
+    """Of a label, its probability."""
+
+
+Answer = Callable[[Sequence[str]], Sequence[Answered]]
+"""Of each text."""
+
+NEUTRAL, UNSURE = "neutral", 0.65
+"""The category of texts without a label, and the score that none of theirs may reach."""
 
 
 @dataclass(frozen=True)
@@ -165,15 +180,20 @@ def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
     if isinstance(suite, LabelSuite):
         labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
         labels = answer([case.text for _, case in labelled])
-        return [
+        results = [
             CaseResult(category, case.text, label, case.label, [] if label == case.label else [case.label])
-            for (category, case), label in zip(labelled, labels, strict=True)
+            for (category, case), (label, _) in zip(labelled, labels, strict=True)
+        ]
+        right = f"either, below {UNSURE}"
+        return results + [
+            CaseResult(NEUTRAL, text, f"{label}, {score:.2f}", right, [] if score < UNSURE else [right])
+            for text, (label, score) in zip(suite.neutral, answer(suite.neutral) if suite.neutral else [], strict=True)
         ]
     translated = [(category, case) for category, cases in suite.cases.items() for case in cases]
     outputs = answer([case.text for _, case in translated])
     return [
         CaseResult(category, case.text, output, case.right, case.problems(output, suite.never))
-        for (category, case), output in zip(translated, outputs, strict=True)
+        for (category, case), (output, _) in zip(translated, outputs, strict=True)
     ]
 
 
@@ -184,10 +204,10 @@ def answers_of(checkpoint: Checkpoint) -> Answer:
         CheckpointError: when it is asked, if it neither translates nor classifies.
     """
 
-    def answer(texts: Sequence[str]) -> list[str]:
+    def answer(texts: Sequence[str]) -> list[Answered]:
         if isinstance(checkpoint.model, TransformerClassifier):
-            return [max(scores, key=scores.__getitem__) for scores in classify(checkpoint, texts)]
-        return [output for output, _ in translate(checkpoint, texts)]
+            return [Answered(*max(scores.items(), key=itemgetter(1))) for scores in classify(checkpoint, texts)]
+        return [Answered(output) for output, _ in translate(checkpoint, texts)]
 
     return answer
 

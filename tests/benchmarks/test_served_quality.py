@@ -15,7 +15,7 @@ def service(request: httpx.Request) -> httpx.Response:
     assert asked.pop("timeout_s") > 0
     if request.url.path == "/classify":
         assert asked.keys() == {"model", "text"}
-        return httpx.Response(200, json={"predictions": [{"label": "good"} for _ in asked["text"]]})
+        return httpx.Response(200, json={"predictions": [{"label": "good", "score": 0.9} for _ in asked["text"]]})
     assert asked.keys() == {"model", "source", "target", "text"}
     return httpx.Response(200, json={"translations": [{"text": text} for text in asked["text"]]})
 

@@ -13,6 +13,7 @@ from model.decoding.search import Hypothesis
 from model.evaluation import cases as module
 from model.evaluation.cases import (
     SUITES,
+    Answered,
     CaseResult,
     LabelSuite,
     SuiteError,
@@ -166,3 +167,10 @@ def test_labels_are_compared(
         ("positive", "positive", False),
         ("positive", "negative", True),
     ]
+
+
+@pytest.mark.parametrize(("score", "passes"), [(0.64, True), (0.65, False)])
+def test_a_text_without_a_label_wants_an_unsure_answer(score: float, passes: bool) -> None:
+    suite = LabelSuite.model_validate(LABELS | {"neutral": ["The table is made of wood."]})
+    *_, result = run_suite(suite, lambda texts: [Answered("positive", score) for _ in texts])
+    assert (result.category, result.text, not result.problems) == ("neutral", "The table is made of wood.", passes)
