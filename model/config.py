@@ -196,7 +196,7 @@ class ClassifierConfig(LayerConfig):
     label_activation: Literal["softmax", "sigmoid"] = "softmax"
     """Of logits: one label of all, or each label by itself."""
     lower_case: bool = False
-    """Read A to Z as a to z: fewer word pieces, each seen more often."""
+    """Read what differs in form alone as one, capitals above all: fewer word pieces, each seen more often."""
     pooling: Literal["max", "mean", "first"] = "max"
     """Of the logits of all tokens; or `first`, the logits of the first token alone."""
     pooler: Literal["tanh", "relu"] | None = None

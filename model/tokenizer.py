@@ -6,7 +6,6 @@ when decoding.
 """
 
 import json
-import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,23 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = range(len(SPECIAL_TOKENS))
 
 _WORDS = Regex(r" ?\p{L}[\p{L}\p{M}]*['’]?| ?\p{N}|\s+(?=\s)| ?[^\s\p{L}\p{N}]+|\s+")  # noqa: RUF001 (the typographic apostrophe is meant)
 """Words with their leading space and elision (" l'", "homme"), single digits, punctuation, white space."""
+
+
+_INVISIBLE = Regex(
+    r"[\x00-\x08\x0e-\x1b\x7f\x{ad}\x{200b}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2060}\x{2066}-\x{2069}"
+    r"\x{fe00}-\x{fe0f}\x{feff}\x{e0100}-\x{e01ef}]"
+)
+"""Controls, soft hyphens, zero-width spaces, marks of direction and of variants."""
+
+_ONE_FORM = (
+    normalizers.Replace(_INVISIBLE, ""),
+    normalizers.Replace(Regex(r"[`\x{b4}\x{2bc}\x{2018}-\x{201b}\x{2032}\x{2039}\x{203a}]"), "'"),
+    normalizers.Replace(Regex(r"[«»\x{201c}-\x{201f}\x{2033}]"), '"'),
+    normalizers.Replace(Regex(r"[\x{2010}-\x{2015}\x{2212}]"), "-"),
+    normalizers.NFKC(),
+    normalizers.Lowercase(),
+)
+"""Marks as a keyboard writes them, one form of what Unicode has several forms of, small letters."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +93,11 @@ def train_tokenizer(
 
     Args:
         end_of_sequence: append </s> to every encoded text, as a translation source wants it.
-        lower_case: read A to Z as a to z. No other letter: those of a token are then still as many characters, and as
-            many bytes, as those of the text.
+        lower_case: read what differs in form alone as one: capitals, full-width forms, typographic marks.
     """
     tokenizer = Tokenizer(models.BPE())
     space_before = normalizers.Prepend(" ")
-    lower = [normalizers.Replace(letter, letter.lower()) for letter in string.ascii_uppercase]
-    tokenizer.normalizer = normalizers.Sequence([space_before, *lower]) if lower_case else space_before
+    tokenizer.normalizer = normalizers.Sequence([*_ONE_FORM, space_before]) if lower_case else space_before
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(_WORDS, behavior="isolated"),

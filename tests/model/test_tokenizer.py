@@ -46,12 +46,28 @@ def test_case_is_kept_and_a_word_is_the_same_at_the_start_and_inside(tokenizer: 
     assert tokenizer.encode("dog dog").ids[:-1] == tokenizer.encode("dog").ids[:-1] * 2
 
 
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("It CAN\u2019T be better", "it can't be better"),
+        ("a \u201cmasterpiece\u201d", 'a "masterpiece"'),
+        ("\uff27\uff4f\uff4f\uff44\uff01", "good!"),
+        ("so\u00a0good\u2014really\u2026", "so good-really..."),
+        ("go\u00adod\u200b", "good"),
+        ("CAFÉ", "café"),
+    ],
+)
+def test_what_differs_in_form_alone_is_read_as_one(text: str, plain: str) -> None:
+    assert CASELESS.encode(text).ids == CASELESS.encode(plain).ids
+    assert CASELESS.decode(CASELESS.encode(text).ids) == plain
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_without_case_every_character_keeps_its_bytes_and_its_place(text: str) -> None:
-    encoding = CASELESS.encode(text)
-    lowered = "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in text)
-    assert CASELESS.decode(encoding.ids) == lowered
-    assert encoding.ids == CASELESS.encode(lowered).ids
+def test_offsets_of_what_is_read_otherwise_are_places_of_the_text_in_order(text: str) -> None:
+    starts, ends = zip(*(CASELESS.encode(text).offsets or [(0, 0)]), strict=True)
+    assert sorted(starts) == list(starts)
+    assert sorted(ends) == list(ends)
+    assert 0 <= starts[0] <= ends[-1] <= len(text)
 
 
 def test_a_source_that_is_cut_keeps_its_end() -> None:
