@@ -67,6 +67,7 @@ def train(
     new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
     start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
     only: Annotated[Part | None, typer.Option(help="Train this part of a classifier, keep those of --start.")] = None,
+    teacher: Annotated[Path | None, typer.Option(help="Classifier that labels the texts that have no label.")] = None,
 ) -> None:
     """Train a model as its recipe tells. Killed and started again, it goes on from its last step that was saved.
 
@@ -76,13 +77,14 @@ def train(
     corpora, or a user's own. With --new-vocabulary this may be of other languages: those of its pieces that the
     checkpoint has begin with its embeddings.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
+    With --teacher a classifier learns from what another one says of texts that have no label.
     With --only one part of a classifier is trained: n-grams or regions anew, its encoder further.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 
     experiment = load_experiment(model)
     run = run or Path("runs") / experiment.name
-    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, only)
+    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, only, teacher)
 
 
 @app.command("import")

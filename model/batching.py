@@ -17,6 +17,8 @@ from torch import Tensor
 from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Indices = NDArray[np.int64]
+TAUGHT = -1
+"""Label of a text that has none of its own: a teacher's probabilities stand for it."""
 Ids = NDArray[np.int32]
 """Token ids of one text: an array, because millions of Python integers do not fit in memory."""
 
@@ -36,6 +38,7 @@ class TranslationExample:
 class ReviewExample:
     ids: Ids
     label: int
+    """Or `TAUGHT`, where a teacher tells."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,6 +79,7 @@ class ReviewBatch:
     ids: Tensor  # (B, S)
     lengths: Tensor  # (B)
     labels: Tensor  # (B)
+    whole: Tensor  # (B, S), the ids before any were dropped
 
     @property
     def padded_tokens(self) -> int:
@@ -230,7 +234,7 @@ def collate_reviews(
 ) -> ReviewBatch:
     """Pad reviews into one batch; `token_dropout` of the tokens become <unk>."""
     batch = collate_masked(examples, token_dropout, generator)
-    return ReviewBatch(batch.ids, batch.lengths, torch.tensor([e.label for e in examples]))
+    return ReviewBatch(batch.ids, batch.lengths, torch.tensor([e.label for e in examples]), batch.targets)
 
 
 def collate_texts(

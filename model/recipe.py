@@ -61,6 +61,8 @@ class DataSource(Strict):
     """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out (BPE-dropout,
     Provilkov et al. 2020), so that a rare word is known by its parts too. Drawn without a seed when training begins
     and when it is resumed."""
+    taught: bool = False
+    """Labels are a teacher's (`--teacher`), not those of the file. Training without a teacher leaves them out."""
     shortest_crop: PositiveInt | None = None
     """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
 
@@ -75,9 +77,9 @@ class DataConfig(Strict):
     """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
     they are the captions of `model.alignment.heads`."""
 
-    def kept(self) -> list[DataSource]:
-        """What is trained on: the tree has what makes these rows."""
-        return [source for source in self.train if source.made_by is None]
+    def kept(self, has_teacher: bool = False) -> list[DataSource]:
+        """What is trained on: the tree has what makes these rows, and somebody labels them."""
+        return [source for source in self.train if source.made_by is None and (has_teacher or not source.taught)]
 
     @model_validator(mode="after")
     def _aligned_pairs_are_for_nothing_else(self) -> Self:
@@ -130,6 +132,12 @@ class PretrainingConfig(Strict):
     train: tuple[DataSource, ...] = Field(min_length=1)
     masked: float = Field(default=0.15, gt=0, lt=1)
     """Share of the tokens that become <unk> and are to be guessed."""
+    generator_layers: PositiveInt | None = None
+    """Of an encoder that guesses them, for the model to tell which were replaced (model/training/pretraining.py); with
+    None the model itself guesses."""
+    window: PositiveInt | None = None
+    """Tokens that are read at once; None is as many as later. Shorter ones are read faster, and words are nearly always
+    guessed by what stands near."""
     training: TrainingConfig
 
 

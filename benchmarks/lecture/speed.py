@@ -96,7 +96,7 @@ def _batch(experiment: Experiment, n_rows: int, length: int) -> Batch:
 
     lengths = torch.full((n_rows,), length)
     if experiment.model.task == "classification":
-        return ReviewBatch(ids(), lengths, torch.randint(2, (n_rows,)))
+        return ReviewBatch(read := ids(), lengths, torch.randint(2, (n_rows,)), read)
     if experiment.model.task == "language_model":
         return TextBatch(ids(), ids())
     return TranslationBatch(ids(), lengths, ids(), ids())

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model.augmentation.rewriting import rewritten
-from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
+from model.batching import TAUGHT, Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.recipe import DataSource, Experiment, Recipe
@@ -23,6 +23,9 @@ ROUND = 64
 
 SELDOM = 5e-7
 """One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
+
+TAUGHT_ROW = ""
+"""In place of the label of a row that has none; no file has an empty column."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -48,6 +51,9 @@ def prepare(
     validation_rows: list[Row] = [row for source in experiment.data.validation for row in load_rows(source, data_dir)]
     for source in experiment.data.train:
         rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
+        if source.taught:
+            rows = [Row(TAUGHT_ROW, row.right) for row in rows]
+            held_out.setdefault(source.file, set())
         if source.file not in held_out:
             n_held_out = int(len(rows) * experiment.data.validation_fraction)
             held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
@@ -70,14 +76,18 @@ def prepare(
 
 
 def prepare_pretraining(
-    experiment: Experiment, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
+    experiment: Experiment,
+    sources: Sequence[DataSource],
+    data_dir: Path | None,
+    tokenizer: Tokenizer,
+    window: int | None = None,
 ) -> TrainingData:
     """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
     """
-    size = experiment.max_tokens
+    size = window or experiment.max_tokens
     windows = [
         ReviewExample(ids[start : start + size], label=0)
         for ids in encode(tokenizer, _untested_texts(experiment, sources, data_dir))
@@ -107,7 +117,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
     """
     limit = config.max_tokens
     if isinstance(config.model, ClassifierConfig):
-        labels = {label: i for i, label in enumerate(config.model.labels)}
+        labels = {label: i for i, label in enumerate(config.model.labels)} | {TAUGHT_ROW: TAUGHT}
         unknown = {row.left for row in rows} - labels.keys()
         if unknown:
             raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")

@@ -1,6 +1,7 @@
 """The parts of a classifier, each trained as if there were no other: its encoder, its n-grams and its regions."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -26,6 +27,7 @@ from model.networks.transformer import PartClassifier, TransformerClassifier
 from model.recipe import Experiment, NGramTrainingConfig, Part, RegionTrainingConfig, TrainingConfig
 from model.training.examples import TrainingData, prepare_pretraining, prepare_unlabelled
 from model.training.nearby_tokens import NearbyTokens
+from model.training.pretraining import ReplacedTokenDetection
 from model.training.stage import Stage, optimize
 
 PRETRAINING, LABELLED, SELF_LABELLED = "pretraining", "labelled", "self-labelled"
@@ -50,6 +52,7 @@ def train_parts(
     tokenizer: Tokenizer,
     run_dir: Path,
     parts: Sequence[Part],
+    teacher: TransformerClassifier | None = None,
 ) -> None:
     """Train some parts of a classifier, or all of them.
 
@@ -61,8 +64,9 @@ def train_parts(
     if "encoder" in parts:
         texts = None
         if experiment.pretraining is not None:
-            texts = prepare_pretraining(experiment, experiment.pretraining.train, data_dir, tokenizer)
-        trainings.append(partial(train_encoder, model, experiment, data, texts, run_dir))
+            pretraining = experiment.pretraining
+            texts = prepare_pretraining(experiment, pretraining.train, data_dir, tokenizer, pretraining.window)
+        trainings.append(partial(train_encoder, model, experiment, data, texts, run_dir, teacher))
     if "n_grams" in parts and n_grams is not None and (n_gram_training := experiment.n_gram_training) is not None:
         unlabelled = prepare_unlabelled(experiment, n_gram_training.unlabelled, data_dir, tokenizer)
         trainings.append(partial(train_n_grams, n_grams, n_gram_training, data, unlabelled, run_dir / "n_grams"))
@@ -74,7 +78,12 @@ def train_parts(
 
 
 def train_encoder(
-    model: TransformerClassifier, experiment: Experiment, data: TrainingData, texts: TrainingData | None, run_dir: Path
+    model: TransformerClassifier,
+    experiment: Experiment,
+    data: TrainingData,
+    texts: TrainingData | None,
+    run_dir: Path,
+    teacher: TransformerClassifier | None = None,
 ) -> None:
     """Train the encoder and what makes logits of its output, if there are texts first on what is masked in them."""
     beside = model.n_grams, model.regions
@@ -82,8 +91,10 @@ def train_encoder(
     if experiment.pretraining is not None and texts is not None:
         masking = partial(collate_masked, masked=experiment.pretraining.masked)
         fixed = partial(masking, generator=torch.Generator().manual_seed(experiment.pretraining.training.seed))
-        optimize(model, Stage(experiment.pretraining.training, texts, masking, fixed), run_dir / PRETRAINING)
-    optimize(model, _review_stage(experiment.training, data), run_dir)
+        layers = experiment.pretraining.generator_layers
+        pretrained = model if layers is None else ReplacedTokenDetection(model, layers)
+        optimize(pretrained, Stage(experiment.pretraining.training, texts, masking, fixed), run_dir / PRETRAINING)
+    optimize(model, replace(_review_stage(experiment.training, data), teacher=teacher), run_dir)
     model.n_grams, model.regions = beside
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from model.batching import (
+    TAUGHT,
     Batch,
     BatchStream,
     MaskedBatch,
@@ -39,6 +40,7 @@ from model.training.loss import linear_cross_entropy
 from model.training.nearby_tokens import NearbyTokens
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
+from model.training.pretraining import ReplacedTokenDetection
 from model.training.schedule import learning_rate_factor
 
 VALIDATION_TOKENS = 4096
@@ -46,7 +48,7 @@ STEPS, LAST = "steps", "last.ckpt"
 
 log = logging.getLogger(__name__)
 
-Trainable = Model | PartClassifier | NearbyTokens
+Trainable = Model | PartClassifier | NearbyTokens | ReplacedTokenDetection
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Stage:
     collate: Callable[..., Batch]
     """(examples, generator=...) to a training batch."""
     collate_validation: Callable[..., Batch]
+    teacher: TransformerClassifier | None = None
+    """What tells the probabilities of labels of texts that have none."""
 
 
 def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
@@ -123,6 +127,7 @@ class TrainingModule(lightning.LightningModule):
         super().__init__()
         self.model = model
         self.stage = stage
+        self._teacher = (stage.teacher,)  # in a tuple: it is no part of the weights
         for module in model.modules():
             if isinstance(module, MultiHeadAttention):
                 module.fused = stage.training.fused_attention
@@ -147,6 +152,9 @@ class TrainingModule(lightning.LightningModule):
         if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
             return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
+        if isinstance(self.model, ReplacedTokenDetection):
+            detection: Tensor = self.model(batch)
+            return detection
         if isinstance(batch, MaskedBatch):
             assert isinstance(self.model, TransformerClassifier)
             hidden = self.model.encode(batch.ids, batch.lengths)
@@ -155,7 +163,18 @@ class TrainingModule(lightning.LightningModule):
             assert isinstance(self.model, NearbyTokens)
             nearby: Tensor = self.model(batch.ids, batch.lengths)
             return nearby
-        return F.cross_entropy(self._class_logits(batch), batch.labels, label_smoothing=label_smoothing)
+        assert isinstance(batch, ReviewBatch)
+        return F.cross_entropy(self._class_logits(batch), self._labels(batch), label_smoothing=label_smoothing)
+
+    def _labels(self, batch: ReviewBatch) -> Tensor:
+        """Right labels (B), or where a teacher is there probabilities of all (B, C)."""
+        teacher = self._teacher[0]
+        if teacher is None:
+            return batch.labels
+        with torch.no_grad():
+            logits, _ = teacher(batch.whole, batch.lengths)
+            own = F.one_hot(batch.labels.clamp(min=0), logits.shape[-1]).float()
+            return torch.where((batch.labels == TAUGHT).unsqueeze(1), logits.float().softmax(dim=-1), own)
 
     def _class_logits(self, batch: ReviewBatch) -> Tensor:
         result = self.model(batch.ids, batch.lengths)
@@ -173,7 +192,7 @@ class TrainingModule(lightning.LightningModule):
         return hidden
 
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-        assert not isinstance(self.model, PartClassifier | NearbyTokens)
+        assert not isinstance(self.model, PartClassifier | NearbyTokens | ReplacedTokenDetection)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import lightning
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from model.batching import ReviewExample, collate_texts, collate_translations
@@ -27,6 +28,7 @@ from model.recipe import Experiment, Part, save_recipe
 from model.tokenizer import load_tokenizer
 from model.training.calibration import calibrate
 from model.training.examples import TrainingData, prepare, target_tokens
+from model.training.memory import keep_freed_memory
 from model.training.parts import parts_of, train_parts
 from model.training.precision import usable_precision
 from model.training.stage import LAST, STEPS, Stage, optimize
@@ -43,6 +45,7 @@ def train(
     new_vocabulary: bool = False,
     start_share: float = 0.0,
     only: Part | None = None,
+    teacher: Path | None = None,
 ) -> None:
     """Train to `max_steps`, resuming from the last checkpoint in `run_dir` if there is one, and write `checkpoint_dir`.
 
@@ -53,14 +56,18 @@ def train(
             the new texts do not tell is not forgotten (Wortsman et al. 2022).
         only: the part of a classifier that is trained; its others are as in `start`. N-grams and regions are trained
             anew, so `start` need not have them; an encoder is trained further.
+        teacher: a classifier that tells the labels of texts that have none (Hinton et al. 2015). Its vocabulary is
+            taken.
 
     Raises:
         DataError: a corpus is missing, empty or malformed.
         CheckpointError: `start` is no checkpoint, or its model has other dimensions.
         ConfigError: `start_share` is of nothing, or the model is a classifier; the model has no such part as `only`,
-            there is no `start`, or `run_dir` holds a run that began otherwise.
+            there is no `start`, or `run_dir` holds a run that began otherwise; `teacher` has other labels, or another
+            vocabulary than `start`.
     """
-    experiment = _without_what_is_gone(experiment)
+    keep_freed_memory()
+    experiment = _without_what_is_gone(experiment, teacher is not None)
     run_dir.mkdir(parents=True, exist_ok=True)
     only = _as_begun(only, run_dir)
     tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
@@ -78,6 +85,8 @@ def train(
     earlier = _earlier(start) if start is not None else {}
     lightning.seed_everything(experiment.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
+    if teacher is not None and not learnt.is_file():
+        learnt = teacher / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
     data, tokenizer = prepare(experiment, data_dir, known)
     tokenizer.save(str(tokenizer_path))
@@ -87,7 +96,8 @@ def train(
         start_with(model, begun_with, tokenizer, anew=None if only == "encoder" else only)
     if isinstance(model, TransformerClassifier):
         parts = parts_of(experiment.model) if only is None else [only]
-        train_parts(model, experiment, data, data_dir, tokenizer, run_dir, parts)
+        taught_by = _teacher(teacher, model, tokenizer) if teacher is not None else None
+        train_parts(model, experiment, data, data_dir, tokenizer, run_dir, parts, taught_by)
         print(calibrate(model, [cast(ReviewExample, review) for review in data.validation]), flush=True)
     else:
         begun = {name: weight.clone() for name, weight in model.state_dict().items()}
@@ -109,9 +119,22 @@ def train(
     (checkpoint_dir / TRAINING).write_text(json.dumps(facts, indent=2) + "\n")
 
 
-def _without_what_is_gone(experiment: Experiment) -> Experiment:
-    """The same without the rows that nothing in the tree makes any more."""
+def _teacher(directory: Path, model: TransformerClassifier, tokenizer: Tokenizer) -> TransformerClassifier:
+    """Raises ConfigError: it reads other tokens, or tells other labels."""
+    teacher = load_checkpoint(directory)
+    if not isinstance(teacher.model, TransformerClassifier) or teacher.model.config.labels != model.config.labels:
+        raise ConfigError(f"--teacher {directory} is no classifier with the labels {', '.join(model.config.labels)}")
+    if teacher.tokenizer.get_vocab() != tokenizer.get_vocab():
+        raise ConfigError(f"--teacher {directory} has another vocabulary than the model")
+    return teacher.model
+
+
+def _without_what_is_gone(experiment: Experiment, has_teacher: bool) -> Experiment:
+    """The same without the rows that nothing in the tree makes any more, and those that nobody labels."""
     data = experiment.data
+    unlabelled = dict.fromkeys(source.file for source in data.train if source.taught)
+    if unlabelled and not has_teacher:
+        print(f"Left out: what --teacher would label of {', '.join(unlabelled)}.", flush=True)
     gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
     if gone:
         print(
@@ -119,7 +142,7 @@ def _without_what_is_gone(experiment: Experiment) -> Experiment:
             "commit that has it.",
             flush=True,
         )
-    return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
+    return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept(has_teacher))})})
 
 
 def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
