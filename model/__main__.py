@@ -1,4 +1,5 @@
-"""`python -m model import | train | evaluate | card | cases | align | translate | classify | generate | embed`."""
+"""`python -m model COMMAND`: import, train, evaluate, card, cases, faithfulness, align, translate, classify, generate,
+embed."""
 
 import json
 import sys
@@ -24,7 +25,7 @@ from model.checkpoint import (
     load_training,
 )
 from model.config import ConfigError
-from model.data import DataError
+from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized
@@ -38,8 +39,10 @@ from model.evaluation.cases import (
     run_suite,
     suite_for,
 )
+from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
+from model.evaluation.scoring import sampled
 from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
@@ -153,6 +156,24 @@ def cases(checkpoint: CheckpointDir) -> None:
             table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
     console.print(_pass_table(results))
+
+
+@app.command()
+def faithfulness(
+    checkpoint: CheckpointDir,
+    data: DataDir = None,
+    texts: Annotated[int, typer.Option(help="Of each test set; longer ones than a window are left out.")] = 1000,
+    tokens: Annotated[int, typer.Option(help="Taken out of each text.")] = 3,
+) -> None:
+    """Show how far a classifier's answer moves without the tokens that have most evidence, and without others."""
+    loaded = load_checkpoint(checkpoint)
+    table = Table("test set", "texts", "by evidence, points", "at random, points", "ratio")
+    for source in load_recipe(checkpoint).data.test:
+        rows = sampled(load_rows(source, data), texts)
+        found = evidence_faithfulness(loaded, [row.right for row in rows], tokens)
+        numbers = (f"{number:.2f}" for number in (found.by_evidence, found.at_random, found.ratio))
+        table.add_row(source.file, str(found.n_texts), *numbers)
+    console.print(table)
 
 
 @app.command()

@@ -44,7 +44,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     """
     results = []
     for source in sources:
-        rows = _sampled(load_rows(source, data_dir), source.sample)
+        rows = sampled(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows, str(checkpoint.model.config.target)))
@@ -57,7 +57,7 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     return results
 
 
-def _sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
+def sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
     """As many of the rows, always the same, in their order; None takes all."""
     if n_rows is None or n_rows >= len(rows):
         return rows
