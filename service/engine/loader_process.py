@@ -160,12 +160,13 @@ class _Loader:
                     if self._is_slow(model) and self._plan.slow is None:
                         del self._loaded[model]
                         slow.append(model)
+                        source.trim()  # or else all loops are forked with what it took
         shared = [model for model in models if model not in slow]
-        for number in range(source.n_loops):
+        for number in range(source.n_loops if shared else 0):
             # Under a budget nothing is loaded twice.
             here = shared if self._budget is None else self._budget.models(number)
             self._places.append(_Place(number, self._listener(number), here))
-        for number, model in enumerate(slow, start=source.n_loops):
+        for number, model in enumerate(slow, start=len(self._places)):
             self._places.append(_Place(number, self._listener(number), [model], alone=True))
         self._board = Board(len(self._places), models)
         gc.collect()

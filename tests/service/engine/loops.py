@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from pydantic import ByteSize
 
 from service.artifact import Artifact
-from service.contract import Answer
+from service.contract import Answer, Passed
 from service.engine import loader_process, on_demand
 from service.engine.beam_search import Search
 from service.engine.on_demand import Engines
@@ -97,6 +97,8 @@ class FragileSource(ArtifactSource):
         if self.dies_of == "its warm-up" and not alone:
             parent, warm_up = os.getpid(), computation.warm_up
             computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
+        if model == "slow":
+            cast(Any, loaded["slow/greedy"]).probe = lambda: Passed("probe", seconds=60.0)
         return loaded
 
 

@@ -118,14 +118,23 @@ def test_a_graph_that_cannot_be_loaded_refuses_the_start(translator_artifact: Ar
 
 
 async def test_a_slow_model_has_a_loop_of_its_own(translator_artifact: Artifact) -> None:
-    service = make_service(translator_artifact, SLOW_S=0.0)
+    service = make_service(translator_artifact, models=("tiny", "slow"))
     assert len(service.loops) == 2
     for loop in service.loops:
         loop.start()
     shared, own = service.loops
-    await until(lambda: unready_reason(own) is None)
-    assert unready_reason(shared) == "starting"
-    await answered(own.submit(GREEDY, [sequence(5, 6)], soon()))
+    await until(lambda: unready_reason(shared) is None and unready_reason(own, "slow/greedy") is None)
+    assert (unready_reason(shared, "slow/greedy"), unready_reason(own)) == ("starting", "starting")
+    await answered(own.submit("slow/greedy", [sequence(5, 6)], soon()))
+    await service.stop()
+
+
+async def test_without_another_model_it_has_the_only_loop(translator_artifact: Artifact) -> None:
+    service = make_service(translator_artifact, n_loops=2, models=("slow",))
+    (own,) = service.loops
+    own.start()
+    await until(lambda: unready_reason(own, "slow/greedy") is None)
+    await answered(own.submit("slow/greedy", [sequence(5, 6)], soon()))
     await service.stop()
 
 
