@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import onnx_ir as ir
@@ -19,6 +20,7 @@ from onnxscript import opset23
 from onnxscript.optimizer import optimize_ir
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.onnx._internal._lazy_import import onnxscript_apis  # type: ignore[attr-defined]
 
 from export.graphs import (
     MEMORY_STEP,
@@ -73,6 +75,11 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.detach_.default: identity,
 }
 """What PyTorch's exporter translates only after its decompositions. The operators are those of opset 24 as well."""
+
+
+# PyTorch's exporter parses the source of every operator's translation anew for each graph, which takes longer than
+# translating a small one.
+onnxscript_apis.get_torchlib_ops = cache(onnxscript_apis.get_torchlib_ops)
 
 
 class ExportError(RuntimeError):

@@ -1,5 +1,6 @@
 """The shipped artifacts behind a real server process, as `make serve` starts it: one for all tests of a process."""
 
+import gc
 from collections.abc import Iterator
 
 import httpx
@@ -10,6 +11,15 @@ from tests.running_service import running_service
 
 hypothesis.settings.register_profile("attend", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("attend")
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector leave alone what a whole run needs: modules of torch and thousands of tests.
+
+    Tracing makes so many objects that it would look through all of them every few seconds.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
