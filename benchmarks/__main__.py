@@ -11,6 +11,7 @@ from rich.console import Console
 from benchmarks import (
     attention_cost,
     decoder,
+    detection,
     fairness,
     footprint,
     growth,
@@ -194,6 +195,16 @@ def lecture_command(
         lecture_speed.measure(chosen, quick, console)
     if "report" in part:
         console.print(f"written: {lecture_report.write(quick, console)}")
+
+
+@app.command("detection")
+def detection_command(data: Data = None) -> None:
+    """Libraries that tell languages apart: how often right, and their memory and time."""
+    if data is None:
+        raise typer.BadParameter("needs the directory of the corpora")
+    for row in detection.measure(data):
+        rounded = (f"{value:.1f}" if isinstance(value, float) else str(value) for value in row.values())
+        console.print(" ".join(rounded), highlight=False)
 
 
 @app.command("footprint")

@@ -112,6 +112,36 @@ class Models:
             )
         self._changed = changed
 
+    def sources(self, name: str | None, target: str | None = None) -> list[str]:
+        """The languages that are translated, or those that are translated into the target.
+
+        Raises:
+            UnknownModel: no translation model has this name.
+            NotAcceptable: nobody translates into the target.
+        """
+        translators = self._named(name, self._preferred, "translate")
+        for wanted in Wanted.closest_first(target):
+            writers = [one for one in translators if one.languages.targets.named(wanted)]
+            if writers:
+                return list(dict.fromkeys(source for one in writers for source in one.languages.sources.by_name))
+        raise NotAcceptable(_nobody(name, None, target, translators))
+
+    def target(self, name: str | None, target: str | None) -> str:
+        """The language into which is translated, by its name.
+
+        Raises:
+            UnknownModel: no translation model has this name.
+            NotAcceptable: nobody translates into it, or none is named and there are several.
+        """
+        translators = self._named(name, self._preferred, "translate")
+        for wanted in Wanted.closest_first(target):
+            found = dict.fromkeys(code for one in translators for code in one.languages.targets.named(wanted))
+            if len(found) > 1 and target is None:
+                raise NotAcceptable(f"several could be meant, name target: {some([*found])}")
+            if found:
+                return next(iter(found))
+        raise NotAcceptable(_nobody(name, None, target, translators))
+
     def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
         """The direction that fits, and of the models that have it the first.
 
@@ -125,9 +155,7 @@ class Models:
             if fitting:
                 break
         else:
-            asked = f"from {source or 'any language'} to {target or 'any language'}"
-            nobody = "no model translates" if name is None else f"{name} does not translate"
-            raise NotAcceptable(f"{nobody} {asked}; there are {_directions(translators)}")
+            raise NotAcceptable(_nobody(name, source, target, translators))
         if self._ordered:
             fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
         if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
@@ -321,6 +349,17 @@ FEW = 10
 """Most directions of one translator, or languages, that a message lists."""
 
 
+def some(languages: SequenceOf[str]) -> str:
+    """A few languages by their names, many by their number."""
+    return ", ".join(languages) if len(languages) <= FEW else f"{len(languages)} languages"
+
+
+def _nobody(name: str | None, source: str | None, target: str | None, translators: list[Translator]) -> str:
+    nobody = "no model translates" if name is None else f"{name} does not translate"
+    asked = f"from {source or 'any language'} to {target or 'any language'}"
+    return f"{nobody} {asked}; there are {_directions(translators)}"
+
+
 def _directions(translators: list[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
     """Which directions there are, from and to what is wanted."""
     found = []
@@ -343,6 +382,5 @@ def _languages(embedders: list[Embedder]) -> str:
     found = []
     for embedder in embedders:
         names = sorted(embedder.languages.by_name)
-        listed = ", ".join(names) if len(names) <= FEW else f"{len(names)} languages"
-        found.append(f"{listed} ({embedder.manifest.name})" if names else embedder.manifest.name)
+        found.append(f"{some(names)} ({embedder.manifest.name})" if names else embedder.manifest.name)
     return ", ".join(found)

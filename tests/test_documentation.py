@@ -14,7 +14,13 @@ from pydantic import BaseModel
 
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
 from service.metrics import Metrics
-from service.schemas.requests import AttentionSelection, ClassifyRequest, EmbedRequest, TranslateRequest
+from service.schemas.requests import (
+    AttentionSelection,
+    ClassifyRequest,
+    DetectRequest,
+    EmbedRequest,
+    TranslateRequest,
+)
 
 MOST_CHARACTERS = 600
 HISTORY = {"CHANGELOG.md", "measurements.md"}
@@ -72,7 +78,7 @@ def test_files_that_pages_name_exist(page: Path) -> None:
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("schema", [TranslateRequest, ClassifyRequest, EmbedRequest, AttentionSelection])
+@pytest.mark.parametrize("schema", [TranslateRequest, DetectRequest, ClassifyRequest, EmbedRequest, AttentionSelection])
 def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
     described = set(codes(ROOT / "docs" / "api.md"))
     assert schema.model_fields.keys() - described == set()

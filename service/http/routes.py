@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from service import compression
+from service import compression, dispatch
 from service.errors import NotAcceptable, NotReady, TooLarge
 from service.http.access import access
 from service.http.json_route import json_route
@@ -15,15 +15,15 @@ from service.metrics import Metrics
 from service.schemas.answers import (
     ClassificationUsage,
     ClassifyResponse,
+    DetectResponse,
     EmbedResponse,
     EmbedUsage,
     ModelCard,
     ModelsResponse,
     Status,
     TranslateResponse,
-    TranslationUsage,
 )
-from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
+from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
 from service.serving import Serving
 from service.settings import Settings
 from service.tasks.classification import Classifier
@@ -50,19 +50,14 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
         timeout_s = _within_limits(request, settings)
         with serving.use() as models:
-            translator, direction = models.translator(request.model, request.source, request.target)
-            translations = await translator.translate(request, direction, timeout_s, http.state.timing)
-        usage = TranslationUsage(
-            source_tokens=sum(translation.source_tokens for translation in translations),
-            target_tokens=sum(translation.target_tokens for translation in translations),
-        )
-        return TranslateResponse(
-            model=translator.manifest.name,
-            source=direction.source,
-            target=direction.target,
-            translations=translations,
-            usage=usage,
-        )
+            return await dispatch.translate(models, request, timeout_s, http.state.timing)
+
+    @router.post("/detect", responses=of_work, response_model_exclude_none=True)
+    async def detect(request: DetectRequest, http: Request) -> DetectResponse:
+        """Tell the languages of texts, of those that are translated here."""
+        timeout_s = _within_limits(request, settings)
+        with serving.use() as models:
+            return await dispatch.detect(models, request, timeout_s, http.state.timing)
 
     @router.post("/classify", responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
@@ -134,7 +129,9 @@ def _card(model: Translator | Classifier | Embedder) -> ModelCard:
     return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
 
 
-def _within_limits(request: TranslateRequest | ClassifyRequest | EmbedRequest, settings: Settings) -> float:
+def _within_limits(
+    request: TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest, settings: Settings
+) -> float:
     """Refuse a request that is too large; the seconds that it may take."""
     longest = max(len(text) for text in request.text)
     if longest > settings.max_text_characters:

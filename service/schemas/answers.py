@@ -102,10 +102,23 @@ class Alternative(BaseModel):
     target_tokens: int = Field(description="Ends of sequence included.")
 
 
+class DetectedLanguage(BaseModel):
+    """A language that a text may be in."""
+
+    language: str = Field(examples=["fr"])
+    confidence: float = Field(description="Probability of the language.", examples=[0.98])
+
+
 class Translation(Alternative):
     """The best translation of a text."""
 
     source_tokens: int = Field(description="Ends of sequence included.")
+    detected: DetectedLanguage | None = Field(
+        default=None, description="The source, where it was detected. A text without words has none."
+    )
+    model: str | None = Field(
+        default=None, description="Which translated, where the source was detected and is not the target."
+    )
     alternatives: list[Alternative] | None = Field(
         default=None, description="The next best, where they were asked for."
     )
@@ -120,11 +133,25 @@ class TranslationUsage(BaseModel):
 
 
 class TranslateResponse(BaseModel):
-    model: str
-    source: str
+    model: str | None = Field(
+        default=None, description="Which translated. None where sources were detected, or the source is the target."
+    )
+    source: str = Field(description="auto: detected, and told of each text.")
     target: str
     translations: list[Translation] = Field(description="One per input text, in order.")
     usage: TranslationUsage
+
+
+class Detection(BaseModel):
+    """What the language of a text may be."""
+
+    languages: list[DetectedLanguage] = Field(
+        description="Of those that translators here read, the most probable first; none where there are no words."
+    )
+
+
+class DetectResponse(BaseModel):
+    detections: list[Detection] = Field(description="One per input text, in order.")
 
 
 class Prediction(BaseModel):

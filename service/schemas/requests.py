@@ -40,6 +40,7 @@ Texts = Annotated[
 Number = Annotated[int, Field(ge=0)]
 Encoding = Literal["json", "base64"]
 """How answers have arrays of numbers."""
+Format = Literal["text", "html", "markdown"]
 
 
 def _term(term: str) -> str:
@@ -149,7 +150,11 @@ Keep = Annotated[
 
 class TranslateRequest(_AttendingRequest):
     source: str | None = Field(
-        default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["en"]
+        default=None,
+        min_length=1,
+        description="Language code. auto: detected for each text, as where none is given and several are translated "
+        "into the target.",
+        examples=["en", "auto"],
     )
     target: str | None = Field(
         default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["fr"]
@@ -177,7 +182,7 @@ class TranslateRequest(_AttendingRequest):
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    format: Literal["text", "html", "markdown"] = Field(
+    format: Format = Field(
         default="text",
         description="html, markdown: tags and marks stay, and inline ones go where the aligned words went; code is not "
         "translated.",
@@ -193,6 +198,10 @@ class TranslateRequest(_AttendingRequest):
         examples=[{"dog": "clebs"}],
     )
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
+
+
+class DetectRequest(_Request):
+    format: Format = Field(default="text", description="html, markdown: tags, marks and code are not read.")
 
 
 class ClassifyRequest(_AttendingRequest):

@@ -28,9 +28,9 @@ _NO_REGIONS = {"ar-AR", "bn-IN", "sw-KE"}
 """Of mBART, which has a region in every code; its other ones are each language's likely region."""
 _SIBLINGS = {"nb": "no", "no": "nb"}
 """Norwegian is Bokmål for most who name it, and for those who name models."""
-_SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab"}
+_SCRIPTS = {"acm": "Arab", "acq": "Arab", "ajp": "Arab", "azb": "Arab", "pbt": "Arab", "xal": "Cyrl"}
 """Likely scripts that the library does not know."""
-_MANY = "mul"
+MANY = "mul"
 """The source of models that read many languages and are not told which."""
 
 
@@ -66,6 +66,19 @@ def subtag(code: str) -> str:
     return (canonical(code) or code).split("-")[0]
 
 
+@lru_cache(maxsize=10_000)
+def script(code: str) -> str | None:
+    """In which a language is written (ISO 15924), as its code says or as is likely; None where a code is no
+    language's."""
+    tag = canonical(code)
+    if tag is None:
+        return None
+    from langcodes import Language as Tag
+
+    known = Tag.get(tag)
+    return known.script or _SCRIPTS.get(known.language or "") or known.maximize().script
+
+
 class Wanted(NamedTuple):
     """A language that a request names.
 
@@ -90,10 +103,16 @@ class Wanted(NamedTuple):
     def of_sources(cls, code: str | None) -> "list[Wanted]":
         """The same, and at last a model that reads any language."""
         wanted = cls.closest_first(code)
-        return [*wanted, cls(code, _MANY)] if wanted[0].form else wanted
+        return [*wanted, cls(code, MANY)] if wanted[0].form else wanted
 
 
 ANY = Wanted(None, None)
+
+
+def are_same(source: str, target: str) -> bool:
+    """Whether two codes may mean one language, so that nothing is left to translate: fr-CA and fr."""
+    forms = ({one.form for one in Wanted.closest_first(code)} for code in (source, target))
+    return bool(set.intersection(*forms) - {None})
 
 
 class Side:
@@ -164,7 +183,7 @@ class Languages:
         """From every source that is wanted to every other target that is: one by one, as there may be thousands."""
         for reads in self.sources.named(source):
             of_source = self.sources.by_name[reads]
-            name = (canonical(source.code) if source.code and reads == _MANY else None) or reads
+            name = (canonical(source.code) if source.code and reads == MANY else None) or reads
             for writes in self.targets.named(target):
                 if name != writes:
                     of_target = self.targets.by_name[writes]

@@ -1,7 +1,9 @@
-"""Scripts: which have spaces between words, and the words of a text in letters that its language does not use."""
+"""Scripts: those of a text, which have spaces between words, and words in letters that a language does not use."""
 
 import re
-from functools import cache
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
 
 from service.text.spans import Span
 
@@ -27,6 +29,58 @@ _LETTERS = {
 }
 """By script, but for Latin letters, which all read."""
 _SCRIPT = {"en": "Latin", "de": "Latin", "fr": "Latin", "ru": "Cyrillic", "ja": "Japanese"}
+
+_OF_NAMES = {
+    "ARABIC": "Arab",
+    "ARMENIAN": "Armn",
+    "BENGALI": "Beng",
+    "CYRILLIC": "Cyrl",
+    "DEVANAGARI": "Deva",
+    "ETHIOPIC": "Ethi",
+    "GEORGIAN": "Geor",
+    "GREEK": "Grek",
+    "GUJARATI": "Gujr",
+    "GURMUKHI": "Guru",
+    "HANGUL": "Kore",
+    "HEBREW": "Hebr",
+    "HIRAGANA": "Jpan",
+    "KANNADA": "Knda",
+    "KATAKANA": "Jpan",
+    "KHMER": "Khmr",
+    "LAO": "Laoo",
+    "LATIN": "Latn",
+    "MALAYALAM": "Mlym",
+    "MYANMAR": "Mymr",
+    "ORIYA": "Orya",
+    "SINHALA": "Sinh",
+    "TAMIL": "Taml",
+    "TELUGU": "Telu",
+    "THAANA": "Thaa",
+    "THAI": "Thai",
+    "TIBETAN": "Tibt",
+}
+"""Scripts (ISO 15924) by the first word of their letters' names, but for ideographs, which three have."""
+
+
+def scripts_of(letters: Iterable[str]) -> set[str]:
+    """Scripts (ISO 15924) of letters, as far as they are known here. Of ideographs alone that is Japanese, and of
+    simplified and traditional Chinese the one that has more of them; both, if they have as many."""
+    found = {_script(letter) for letter in letters}
+    if "CJK" in found:
+        ideographs = [letter for letter in letters if _script(letter) == "CJK"]
+        n_hans, n_hant = (sum(_encodes(one, codec) for one in ideographs) for codec in ("gb2312", "big5"))
+        found |= {"Jpan", *(["Hans"] if n_hans >= n_hant else []), *(["Hant"] if n_hant >= n_hans else [])}
+    return {script for script in found if script not in (None, "CJK")}
+
+
+@lru_cache(maxsize=10_000)
+def _script(letter: str) -> str | None:
+    first_word = unicodedata.name(letter, "").split(" ")[0].split("-")[0]
+    return "CJK" if first_word == "CJK" else _OF_NAMES.get(first_word)
+
+
+def _encodes(letter: str, codec: str) -> bool:
+    return letter.encode(codec, "ignore") != b""
 
 
 @cache

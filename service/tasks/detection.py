@@ -1,0 +1,52 @@
+"""Detection: in which of the languages that are served texts are."""
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+from service.formats import document, markdown
+from service.schemas.requests import Format
+from service.text.identification import Identified, identified, is_loaded
+from service.text.kept_spans import kept_spans
+from service.text.spans import edited
+from service.text.tokenization import SHORT, beside_each
+
+LOOKED_AT = 1_000
+"""Characters of a text that are enough: a thousand take a quarter of a millisecond, and tell what all would."""
+OF_A_TEXT = 400
+"""A short text takes as long as so many characters take to be tokenized."""
+
+
+async def detected(texts: list[str], form: Format, served: Collection[str], timeout_s: float) -> list[list[Identified]]:
+    """Of each text the languages that it may be in, the most probable first; none where all of it would come out of a
+    translation as it is.
+
+    Raises:
+        DeadlinePassed: it took longer than `timeout_s`.
+    """
+    n_characters = sum(map(len, texts)) + OF_A_TEXT * len(texts)
+    to_thread = 0 if is_loaded() else SHORT
+    return await beside_each(texts, partial(_detected, form=form, served=served), n_characters + to_thread, timeout_s)
+
+
+def _detected(text: str, form: Format, served: Collection[str]) -> list[Identified]:
+    words = ""
+    for piece in _pieces(text, form):
+        spoken, _ = edited(piece, [(kept.span, " ") for kept in kept_spans(piece)])
+        if any(map(str.isalpha, spoken)):
+            words += f"{spoken}\n"
+        if len(words) >= LOOKED_AT:
+            break
+    return identified(words[:LOOKED_AT], served) if words else []
+
+
+def _pieces(text: str, form: Format) -> Iterator[str]:
+    """What there is to translate, in pieces that are quickly searched."""
+    for one in [text] if form == "text" else _passages(text, form):
+        for start in range(0, len(one), LOOKED_AT):
+            yield one[start : start + LOOKED_AT]
+
+
+def _passages(text: str, form: Format) -> Iterator[str]:
+    read = markdown.parse(text) if form == "markdown" else document.parse(text)
+    for passage in read.passages:
+        yield edited(passage.text, [(span, " ") for span in passage.keep])[0]

@@ -1,0 +1,184 @@
+"""Sources that nobody names: each text goes to the model for its language, and what is in the target stays."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.engine.pool import Pool
+from tests.service.conftest import Client, Serve, problem
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+
+pytestmark = pytest.mark.anyio
+
+ENGLISH = "the dog runs on the beach"
+FRENCH = "le chien court sur la plage"
+GERMAN = "der Hund rennt am Strand"
+RUSSIAN = "собака бежит по пляжу"
+SPANISH = "el perro corre por la playa todos los días"
+
+
+@pytest.fixture(scope="module")
+def into_english(
+    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
+) -> Path:
+    """Translators of three languages into English, and one of English."""
+    root = tmp_path_factory.mktemp("into_english")
+    for source in ("fr", "de", "ru"):
+        tiny_translator.save(root / source, f"{source}-en", sources=[language(source)], targets=[language("en")])
+    tiny_translator.save(root / "en", "en-fr")
+    tiny_classifier.save(root / "reviews")
+    return root
+
+
+async def translated(client: Client, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await client.post("/translate", json=body)).raise_for_status().json()
+    return answer
+
+
+@pytest.mark.parametrize("source", [{"source": "auto"}, {}])
+async def test_each_text_of_a_list_goes_to_the_model_for_its_language(
+    serve: Serve, into_english: Path, source: dict[str, str]
+) -> None:
+    texts = [RUSSIAN, FRENCH, "42 😀", ENGLISH, GERMAN, FRENCH.upper(), " \n"]
+    async with serve(artifacts=into_english) as client:
+        answer = await translated(client, text=texts, target="en", **source)
+        alone = {code: await translated(client, text=text, source=code, target="en")
+                 for code, text in (("ru", RUSSIAN), ("fr", FRENCH), ("de", GERMAN))}  # fmt: skip
+    assert (answer["source"], answer["target"], answer.get("model")) == ("auto", "en", None)
+    found = answer["translations"]
+    models = [one.get("model") for one in found]
+    assert models == ["ru-en", "fr-en", None, None, "de-en", "fr-en", None]
+    languages = [one.get("detected", {}).get("language") for one in found]
+    assert languages == ["ru", "fr", None, "en", "de", "fr", None]
+    assert all(one["detected"]["confidence"] > 0.5 for one in found if "detected" in one)
+    assert [found[i]["text"] for i in (2, 3, 6)] == [texts[i] for i in (2, 3, 6)]
+    for i, code in ((0, "ru"), (1, "fr"), (4, "de")):
+        assert {**alone[code]["translations"][0], "model": f"{code}-en", "detected": found[i]["detected"]} == found[i]
+    assert answer["usage"]["source_tokens"] == sum(one["source_tokens"] for one in found) > 0
+
+
+async def test_nothing_is_detected_where_one_direction_fits(serve: Serve, into_english: Path) -> None:
+    async with serve(artifacts=into_english) as client:
+        answer = await translated(client, text=FRENCH, target="fr")
+        named = await translated(client, text=FRENCH, model="de-en")
+    assert (answer["model"], answer["source"]) == ("en-fr", "en")
+    assert (named["model"], named["source"]) == ("de-en", "de")
+    assert "detected" not in answer["translations"][0]
+
+
+@pytest.mark.parametrize(("source", "target"), [("fr", "fr"), ("FR-ca", "fra"), ("nb", "no"), ("sw", "sw")])
+async def test_a_source_that_is_the_target_comes_back(
+    serve: Serve, into_english: Path, source: str, target: str
+) -> None:
+    body = {"text": ["la  plage ", "<b>"], "source": source, "target": target, "beam_size": 4, "alternatives": 2}
+    async with serve(artifacts=into_english) as client:
+        answer = await translated(client, **body)
+        problem(await client.post("/translate", json=body | {"model": "none"}), 404)
+    assert [one["text"] for one in answer["translations"]] == body["text"]
+    assert answer["usage"] == {"source_tokens": 0, "target_tokens": 0}
+    assert "model" not in answer
+
+
+@pytest.mark.parametrize(("source", "target"), [("xx", "xx"), ("fr", "de"), ("zh", "zh-Hant")])
+async def test_what_is_not_one_language_is_refused_as_before(
+    serve: Serve, into_english: Path, source: str, target: str
+) -> None:
+    async with serve(artifacts=into_english) as client:
+        response = await client.post("/translate", json={"text": "a", "source": source, "target": target})
+    assert f"no model translates from {source} to {target}; there are" in problem(response, 422)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (
+            {"text": SPANISH, "target": "en"},
+            "the text is probably es; en is translated from de, fr, ru: if it is one of these, name source",
+        ),
+        (
+            {"text": [FRENCH, SPANISH], "target": "en"},
+            "text 1 of 2 is probably es; en is translated from de, fr, ru: if it is one of these, name source",
+        ),
+        (
+            {"text": "ᏣᎳᎩ", "target": "en"},
+            "the text is in letters of no language known here; en is translated from de, fr, ru: if it is one of "
+            "these, name source",
+        ),
+        (
+            {"text": RUSSIAN, "target": "en", "model": "de-en"},
+            "the text is probably ru; en is translated from de: if it is one of these, name source",
+        ),
+        ({"text": FRENCH}, "several could be meant, name target: en, fr"),
+        (
+            {"text": FRENCH, "target": "sw"},
+            "no model translates from any language to sw; there are de-en (de-en), en-fr (en-fr), fr-en (fr-en), "
+            "ru-en (ru-en)",
+        ),
+    ],
+)
+async def test_what_nobody_here_translates_is_refused_with_a_sentence(
+    serve: Serve, into_english: Path, body: dict[str, Any], detail: str
+) -> None:
+    async with serve(artifacts=into_english) as client:
+        response = await client.post("/translate", json={"source": "auto", **body})
+    assert problem(response, 422)["detail"] == detail
+
+
+async def test_when_one_model_fails_the_others_are_given_up(
+    serve: Serve, into_english: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_up = asyncio.Event()
+
+    async def failing(pool: Pool[Any], *_: object, **__: object) -> Any:
+        if pool.name.startswith("ru-en"):
+            raise RuntimeError("a bug")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    async with serve(artifacts=into_english) as client:
+        monkeypatch.setattr(Pool, "run", failing)
+        response = await client.post("/translate", json={"text": [FRENCH, RUSSIAN], "target": "en"})
+        async with asyncio.timeout(60):
+            await given_up.wait()
+    problem(response, 500)
+
+
+async def test_languages_are_told_with_their_confidence(serve: Serve, into_english: Path) -> None:
+    body = {"text": [FRENCH, RUSSIAN, "https://example.org", SPANISH]}
+    async with serve(artifacts=into_english) as client:
+        answer = (await client.post("/detect", json=body)).raise_for_status().json()
+        [of_one] = (await client.post("/detect", json={"text": FRENCH})).raise_for_status().json()["detections"]
+        html = {"text": f"<p lang=the>{FRENCH}</p>", "format": "html"}
+        [in_html] = (await client.post("/detect", json=html)).raise_for_status().json()["detections"]
+        of_german = {"text": FRENCH, "model": "de-en"}
+        [with_model] = (await client.post("/detect", json=of_german)).raise_for_status().json()["detections"]
+    french, russian, address, spanish = (one["languages"] for one in answer["detections"])
+    assert of_one["languages"] == in_html["languages"] == french
+    assert (french[0]["language"], russian[0]["language"], address) == ("fr", "ru", [])
+    assert [one["confidence"] for one in french] == sorted((one["confidence"] for one in french), reverse=True)
+    assert french[0]["confidence"] > 0.9
+    assert {one["language"] for one in (*spanish, *with_model["languages"])} <= {"en", "fr", "de", "ru"}
+    assert all(one["confidence"] < 0.5 for one in (*spanish, *with_model["languages"]))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ({"text": "a" * 51}, 413, "a text has 51 characters, the limit is 50"),
+        ({"text": ["a"] * 4}, 422, "there are 4 texts, the limit is 3"),
+        ({"text": ""}, 422, "text: must not be empty"),
+        ({"text": "a", "target": "fr"}, 422, "target: Extra inputs are not permitted"),
+        ({"text": "a", "model": "tiny-sentiment"}, 404, None),
+    ],
+)
+async def test_detection_has_the_limits_of_the_others(
+    serve: Serve, into_english: Path, body: dict[str, Any], status: int, detail: str | None
+) -> None:
+    async with serve(artifacts=into_english, max_text_characters=50, max_texts=3) as client:
+        response = await client.post("/detect", json=body)
+    found = problem(response, status)
+    assert detail in (None, found["detail"])

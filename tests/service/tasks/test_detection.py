@@ -1,0 +1,71 @@
+import threading
+from typing import Any
+
+import pytest
+
+from service.schemas.requests import Format
+from service.tasks import detection
+from service.tasks.detection import LOOKED_AT, detected
+
+pytestmark = pytest.mark.anyio
+
+FRENCH = "La vieille maison sur la colline est merveilleuse."
+
+
+async def language(text: str, form: Format = "text") -> str | None:
+    [found] = await detected([text], form, ("en", "fr", "de"), 60)
+    return found[0].language if found else None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.org/the/old/house", "{name} %s", "john@example.org", "HTTP_ERROR", "<br/>", "12:30 :smile:"],
+)
+async def test_what_comes_out_of_every_translation_as_it_is_is_in_no_language(text: str) -> None:
+    assert await language(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (f"https://the.house.example.org/with/the/old/garden {FRENCH}", "text"),
+        (f"<style>body {{ the old house on the hill }}</style><p class='the old house'>{FRENCH}</p>", "html"),
+        (f"```\nthe old house on the hill is wonderful\n```\n\n**{FRENCH}**", "markdown"),
+    ],
+)
+async def test_only_what_is_translated_is_looked_at(text: str, form: Format) -> None:
+    assert await language(text, form) == "fr"
+
+
+async def test_words_are_found_behind_much_that_is_none() -> None:
+    assert await language("1234 " * LOOKED_AT + FRENCH) == "fr"
+
+
+async def test_of_a_long_text_its_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def identified(text: str, _: Any) -> list[Any]:
+        looked_at.append(text)
+        return []
+
+    monkeypatch.setattr(detection, "identified", identified)
+    await language(FRENCH * 1_000)
+    assert [len(text) for text in looked_at] == [LOOKED_AT]
+
+
+@pytest.mark.parametrize(("texts", "is_loaded"), [(["a dog"] * 10, True), ([FRENCH * 10], True), (["a dog"], False)])
+async def test_what_takes_long_does_not_hold_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, texts: list[str], is_loaded: bool
+) -> None:
+    """Neither many texts, nor a long one, nor the first, for which the model is read."""
+    threads = []
+
+    def identified(*_: Any) -> list[Any]:
+        threads.append(threading.current_thread())
+        return []
+
+    monkeypatch.setattr(detection, "identified", identified)
+    monkeypatch.setattr(detection, "is_loaded", lambda: is_loaded)
+    await detected(texts, "text", ("en",), 60)
+    assert len(threads) == len(texts)
+    assert threading.main_thread() not in threads

@@ -1,0 +1,92 @@
+import pytest
+
+from service.text.identification import Identified, identified
+
+SHIPPED = ("de", "en", "fr", "ja", "ru")
+
+
+def first(text: str, served: tuple[str, ...] = SHIPPED) -> Identified:
+    return identified(text, served)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The old house on the hill is wonderful.", "en"),
+        ("La vieille maison sur la colline est merveilleuse.", "fr"),
+        ("Das alte Haus auf dem Hügel ist wunderbar.", "de"),
+        ("Старый дом на холме прекрасен.", "ru"),
+        ("丘の上の古い家はすばらしい。", "ja"),
+        ("Bonjour", "fr"),
+        ("Bonne nuit !", "fr"),
+        ("Oui", "fr"),
+        ("Der Hund", "de"),
+        ("東京", "ja"),
+        ("iPhoneを買った", "ja"),
+        ("WHERE IS THE DOG?", "en"),  # capitals are read as Basque
+        ("КТО ТАМ?", "ru"),
+    ],
+)
+def test_the_language_of_a_text_comes_first(text: str, language: str) -> None:
+    found = identified(text, SHIPPED)
+    assert found[0][::2] == (language, True)
+    assert sum(one.confidence for one in found) == pytest.approx(1)
+    served = [one.confidence for one in found if one.is_served]
+    assert served == sorted(served, reverse=True)
+
+
+@pytest.mark.parametrize("text", ["", "42", "3 × 4 = 12", "😀 ❤️", "— ? !"])
+def test_a_text_without_letters_is_in_no_language(text: str) -> None:
+    assert identified(text, SHIPPED) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Buenos días, ¿cómo está usted?", "es"),
+        ("안녕하세요", "ko"),
+        ("您好，我在學習中文，很難。", "zh"),
+        ("ᏣᎳᎩ", "und"),
+    ],
+)
+def test_a_language_that_is_not_served_is_told_from_those_that_are(text: str, language: str) -> None:
+    assert first(text)[::2] == (language, False)
+
+
+@pytest.mark.parametrize(("text", "language"), [("Non", "fr"), ("да", "ru"), ("Buenos días", "en")])
+def test_a_short_text_is_taken_for_one_in_a_served_language_with_the_confidence_that_is_left(
+    text: str, language: str
+) -> None:
+    """One word of a list that nobody translates would have the whole list refused."""
+    found = identified(text, ("en", "ru") if language != "fr" else ("fr", "ru"))
+    assert found[0][::2] == (language, True)
+    assert found[0].confidence < 0.5
+    assert max(one.confidence for one in found if not one.is_served) > 0.5
+
+
+def test_of_languages_alike_the_one_that_is_served_is_meant() -> None:
+    text = "Jeg kommer fra en lille by i Norge"  # of Danish and Norwegian alike
+    assert first(text, ("da", "en"))[::2] == ("da", True)
+    assert first(text, ("no", "en"))[::2] == ("no", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "served", "language"),
+    [
+        ("學習中文很難", ("zh", "zh-Hant"), "zh-Hant"),
+        ("学习中文很难", ("zh", "zh-Hant"), "zh"),
+        ("Имам пса и мачку код куће.", ("sr", "sr-Latn"), "sr"),
+        ("Imam psa i mačku kod kuće.", ("sr", "sr-Latn"), "sr-Latn"),
+        ("Eu tenho um cachorro em casa.", ("pt-BR", "pt"), "pt"),
+        ("Eu tenho um cachorro em casa.", ("pt-BR", "en"), "pt-BR"),
+        ("Jeg har ikke noen hund hjemme.", ("nb", "en"), "nb"),
+    ],
+)
+def test_a_variety_is_chosen_by_its_script_and_then_the_language_itself(
+    text: str, served: tuple[str, ...], language: str
+) -> None:
+    assert first(text, served)[::2] == (language, True)
+
+
+def test_a_model_of_any_language_serves_all() -> None:
+    assert first("Buenos días, ¿cómo está usted?", ("mul", "en"))[::2] == ("es", True)
