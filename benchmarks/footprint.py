@@ -1,8 +1,8 @@
 """What it takes to serve many models: `python -m benchmarks footprint`.
 
-A service of all artifacts is started, and each model is asked once for everything that it can do. Told are the seconds
-from `python -m service` until it is ready, its processes, and its memory: proportional set size, which shares out pages
-that several processes map.
+A service of all artifacts is started, each model is asked once for everything that it can do, and languages are
+detected. Told are the seconds from `python -m service` until it is ready, its processes, and its memory: proportional
+set size, which shares out pages that several processes map.
 """
 
 import os
@@ -42,6 +42,7 @@ def measure(artifacts: Path, **environment: str) -> dict[str, float]:
                 found |= {f"idle_{name}": value for name, value in footprint(service.pid).items()}
                 for model in client.get("/models").json()["models"]:
                     _ask_for_everything(client, model)
+                _ask_for_languages(client)
                 return found | {f"used_{name}": value for name, value in footprint(service.pid).items()}
         finally:
             service.terminate()
@@ -76,3 +77,7 @@ def _ask_for_everything(client: httpx.Client, model: dict[str, Any]) -> None:
         bodies = [("/classify", {"evidence": True}), ("/classify", {"attention": {"heads": "mean"}})]
     for path, options in [*bodies, ("/embed", {}), ("/embed", {"pooling": "none"})]:
         client.post(path, json={"text": texts, "model": name, **options}).raise_for_status()
+
+
+def _ask_for_languages(client: httpx.Client) -> None:
+    client.post("/detect", json={"text": [*TEXTS.values()]}).raise_for_status()
