@@ -1,6 +1,5 @@
 """Checkpoint directory, or artifact, to artifact directory, all or nothing."""
 
-import copy
 import json
 import shutil
 import tempfile
@@ -11,6 +10,7 @@ import onnx_ir as ir
 from torch import Tensor
 
 from export.calibration import Served, sources
+from export.copying import copied
 from export.manifest import Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
 from export.quantization import in_int8
@@ -126,7 +126,7 @@ def served_models(checkpoint: Checkpoint, precision: Precision, texts: Sequence[
             "other one, and all that follows would differ"
         )
     in_bytes = precision == "int8"
-    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if in_bytes else copy.deepcopy(model)
+    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if in_bytes else copied(model)
     if isinstance(cpu, TransformerClassifier) and cpu.n_grams is not None:
         cpu.n_grams.half()
     return {"cpu": cpu, "cuda": in_float16(model)}
@@ -139,7 +139,7 @@ def in_float16(model: Served) -> Served:
     attention, log-probabilities (cast in the graph), and what the classifier adds up to logits, with what tells one
     region from another, and what an embedding goes through (here).
     """
-    half = copy.deepcopy(model).half()
+    half = copied(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
     if isinstance(half, TransformerClassifier):
         half.output.float()
         if half.pooler is not None:

@@ -214,5 +214,5 @@ def read_manifest(directory: Path) -> Manifest:
 
 def checksum(path: Path) -> File:
     """A file's sum and size."""
-    content = path.read_bytes()
-    return File(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+    with path.open("rb") as file:
+        return File(sha256=hashlib.file_digest(file, "sha256").hexdigest(), bytes=file.tell())

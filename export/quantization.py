@@ -10,7 +10,6 @@ all others (Choukroun et al. 2019, "Low-bit Quantization of Neural Networks for 
 too much for all that, by outliers in a few channels, stays in floats.
 """
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -19,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from export.calibration import Activations, Served, Sources, activations
+from export.copying import copied
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
 from model.networks.layers import FeedForward
@@ -55,6 +55,8 @@ LARGEST_ERROR = 0.05
 trained translators have 0.01 to 0.02."""
 ROWS_TRIED = 200
 """Of the calibrated ones, to find that: a projection to a large vocabulary is slow, and takes much memory."""
+OUTPUTS_TRIED = 60_000
+"""Of a projection to a larger vocabulary every second token, or every third."""
 
 AS_THEY_ARE = "regions."
 """Parts whose numbers are not rounded: of two regions that a detector sees nearly alike, bytes may call the other the
@@ -73,7 +75,7 @@ def in_int8(model: Served, stored: Mapping[str, Tensor], read: Sequence[Sources]
             scales of activations, floats too.
         read: to calibrate the others with; by default random tokens.
     """
-    served, quantizer = copy.deepcopy(model), Quantizer(model, stored, read)
+    served, quantizer = copied(model), Quantizer(model, stored, read)
     for name, module in list(served.named_modules()):
         replaced = quantizer.replaced(name, module)
         if replaced is not None:
@@ -201,7 +203,7 @@ def best_limit(x: Tensor, kind: Rounding) -> float:
 
 def change(x: Tensor, weight: Tensor, kind: Rounding, limit: float) -> float:
     """How much bytes change the products of rows x (N, K) with a weight (M, K)."""
-    x = x[:: 1 + len(x) // ROWS_TRIED]
+    x, weight = x[:: 1 + len(x) // ROWS_TRIED], weight[:: 1 + len(weight) // OUTPUTS_TRIED]
     numbers, scales = quantize_rows(weight)
     return relative_error(kind(x, limit / kind.limit) @ (numbers * scales).t(), x @ weight.t())
 
@@ -220,6 +222,6 @@ def relative_error(actual: Tensor, expected: Tensor) -> float:
 
 def quantize_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """weight (N, K) as bytes (N, K) times a scale per row (N, 1)."""
-    largest = weight.abs().amax(dim=1, keepdim=True)
+    largest = torch.maximum(weight.amax(dim=1, keepdim=True), -weight.amin(dim=1, keepdim=True))
     scales = torch.where(largest > 0, largest, 1.0) / WEIGHT_LIMIT
-    return (weight / scales).round().to(torch.int8), scales
+    return (weight / scales).round_().to(torch.int8), scales

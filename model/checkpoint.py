@@ -37,7 +37,7 @@ from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.tokenizer import Vocabulary, ids_of, load_tokenizer
-from model.weights import WEIGHTS, WeightsError, give_weights, read_weights, write_weights
+from model.weights import WEIGHTS, Unset, WeightsError, give_weights, read_weights, write_weights
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
@@ -169,7 +169,8 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     _refuse_without(directory, NEEDED)
     _refuse_damaged(directory)
     config = load_config(directory)
-    model = build_model(config)
+    with Unset():
+        model = build_model(config)
     try:
         stored = read_weights(directory / WEIGHTS)
         give_weights(model, stored)
@@ -253,7 +254,9 @@ def _refuse_damaged(directory: Path) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} does not tell what {WEIGHTS} and {TOKENIZER} are: {error!r}") from error
     for name, expected in sums.items():
-        if hashlib.sha256((directory / name).read_bytes()).hexdigest() != expected:
+        with (directory / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
             raise CheckpointError(f"{directory / name} is damaged: its sha256 is not what {MANIFEST} says")
 
 

@@ -8,11 +8,13 @@ what the shape of a model alone tells (an encoding of positions) may be there fo
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 WEIGHTS = "weights.safetensors"
 SCALES, STEP = ".scales", ".step"
@@ -33,6 +35,16 @@ TYPES = {
 
 class WeightsError(ValueError):
     """A file of weights is damaged, or holds those of another model."""
+
+
+class Unset(TorchFunctionMode):
+    """Modules that are made within have no numbers yet: no time and no memory is spent on random ones."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Leave out what `torch.nn.init` does to its tensor."""
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return (kwargs or {}).get("tensor", *args[:1])
+        return func(*args, **(kwargs or {}))
 
 
 def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -71,7 +83,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
-    """Load what is stored into a model of float32.
+    """Let a model of float32 have what is stored. Tensors of its types are not copied: `stored` and model share them.
 
     Raises:
         WeightsError: it is not what the model has.
@@ -88,7 +100,7 @@ def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     if missing:
         raise WeightsError(f"{', '.join(missing)} of the model are missing")
     try:
-        model.load_state_dict({name: in_float(name, stored) for name in own})
+        model.load_state_dict({name: in_float(name, stored).to(own[name].dtype) for name in own}, assign=True)
     except RuntimeError as error:
         raise WeightsError(str(error)) from error
 

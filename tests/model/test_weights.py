@@ -13,6 +13,7 @@ from model.weights import (
     BLOCK,
     SCALES,
     WEIGHTS,
+    Unset,
     WeightsError,
     give_weights,
     in_float,
@@ -64,6 +65,34 @@ def test_bytes_are_multiplied_by_the_scale_of_their_row_or_of_their_block() -> N
     for i in range(3):
         columns = slice(BLOCK * i, BLOCK * (i + 1))
         assert torch.equal(found[:, columns], numbers[:, columns] * blocks[:, i : i + 1].float())
+
+
+def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(tmp_path: Path) -> None:
+    tensors = {"weight": torch.randn(4, 3), "bias": torch.randn(4).half()}
+    write_weights(tmp_path / WEIGHTS, tensors)
+    stored, model = read_weights(tmp_path / WEIGHTS), nn.Linear(3, 4)
+    give_weights(model, stored)
+    assert model.weight.data_ptr() == stored["weight"].data_ptr()
+    assert model.bias.dtype == torch.float32
+    assert torch.equal(model.bias, tensors["bias"].float())
+    with torch.no_grad():
+        model.weight.add_(1)
+    assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], tensors["weight"])
+
+
+def test_what_is_read_next_gets_no_random_numbers_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_args: object, **_named: object) -> None:
+        raise AssertionError("random numbers are made")
+
+    for name in ("normal_", "uniform_"):
+        monkeypatch.setattr(torch.Tensor, name, refuse)
+    with Unset():
+        layers = [nn.Linear(3, 4), nn.Embedding(5, 3), nn.LSTM(3, 4), nn.LayerNorm(3)]
+        table = torch.arange(3.0)
+    assert layers[0].weight.shape == (4, 3)
+    assert table.tolist() == [0, 1, 2]
+    with pytest.raises(AssertionError):
+        nn.Linear(3, 4)
 
 
 @pytest.mark.parametrize(
