@@ -15,6 +15,9 @@ from model.config import Stop
 from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 
+Prefix = Sequence[int] | Sequence[Sequence[int]]
+"""Of a target, or of each of several."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -32,12 +35,13 @@ def greedy_search(
     source: Tensor,
     source_lengths: Tensor,
     max_target_tokens: int,
-    prefix: Sequence[int] = (),
+    prefix: Prefix = (),
 ) -> list[Hypothesis]:
     """The most probable token at each step, with cached keys and values, for source (B, S) of lengths (B).
 
     Args:
-        prefix: tokens with which every target begins, whatever their probability, which is not counted.
+        prefix: tokens with which every target begins, or as many for each, (B, P), whatever their probability, which is
+            not counted.
     """
     source_mask = padding_mask(source_lengths, source.shape[1])
     memory = model.encode(source, source_mask)
@@ -82,13 +86,14 @@ def greedy_search_uncached(
     return _collect(steps, tokens.eos)
 
 
-def _allowed(log_probs: Tensor, position: int, eos: int, prefix: Sequence[int]) -> Tensor:
+def _allowed(log_probs: Tensor, position: int, eos: int, prefix: Prefix) -> Tensor:
     """Log-probabilities (..., V) with which a target, of so many tokens, goes on: as its prefix does, and then with
     anything but </s>."""
-    if position < len(prefix):
-        log_probs = torch.full_like(log_probs, -math.inf)
-        log_probs[..., prefix[position]] = 0.0
-    elif position == len(prefix):
+    begun = torch.tensor(prefix, dtype=torch.long)  # (P), or (B, P)
+    if position < begun.shape[-1]:
+        tokens = begun[..., position].expand(log_probs.shape[:-1]).unsqueeze(-1)
+        return torch.full_like(log_probs, -math.inf).scatter_(-1, tokens, 0.0)
+    if position == begun.shape[-1]:
         log_probs[..., eos] = -math.inf
     return log_probs
 

@@ -41,6 +41,16 @@ def test_batched_search_equals_search_alone(transformer: Transformer) -> None:
         assert alone.ids == together[i].ids
 
 
+def test_each_row_may_begin_with_a_prefix_of_its_own(transformer: Transformer) -> None:
+    source, lengths = torch.randint(4, 50, (2, 9)), torch.tensor([9, 5])
+    prefixes = [(7, 8), (9, 10)]
+    together = greedy_search(transformer, source, lengths, 12, prefixes)
+    for i, prefix in enumerate(prefixes):
+        [alone] = greedy_search(transformer, source[i : i + 1], lengths[i : i + 1], 12, prefix)
+        assert alone.ids == together[i].ids
+        assert tuple(alone.ids[:2]) == prefix
+
+
 def test_rows_at_different_positions_share_a_step(transformer: Transformer) -> None:
     source, lengths = torch.randint(4, 50, (2, 6)), torch.tensor([6, 4])
     mask = padding_mask(lengths, 6)
