@@ -3,7 +3,7 @@
 Stored weights are compared to the checkpoint's, and graphs, of both providers and all on the CPU, to PyTorch with the
 stored weights.
 
-PyTorch reads each sequence alone, unpadded, and decodes without a cache. ONNX Runtime gets batches with rubbish in the
+PyTorch reads each sequence alone, unpadded, and without a cache. ONNX Runtime gets batches with rubbish in the
 padding, and decodes with rows at different positions whose caches are written in place.
 """
 
@@ -30,7 +30,7 @@ from export.padding import FEWEST_TOKENS, pad
 from export.session import open_session
 from export.signatures import LAST_HIDDEN_STATE
 from model.checkpoint import Checkpoint, Model, load_checkpoint
-from model.decoding.search import greedy_search_uncached
+from model.decoding.search import greedy_search, greedy_search_uncached
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 
 Array = NDArray[Any]
@@ -47,6 +47,8 @@ TEXTS = (
 """Real input, by our own hand."""
 
 RANDOM_LENGTHS = (1, 2, 3, 7, 19, 40)
+LARGE = 100e6
+"""Numbers of a table of tokens beyond which a model reads only the shortest and the longest of them."""
 MAX_TARGET_TOKENS = 24
 """Enough for every row to be at a position of its own, and short enough for decoding without a cache."""
 
@@ -114,15 +116,15 @@ def prove_graphs(
     sequences: list[list[int]],
 ) -> None:
     """Every graph of a provider."""
-    attention = open_session(directory, manifest, f"{provider}/attention.onnx")
     rubbish = manifest.dimensions.vocab_size - 1
     if isinstance(model, Transformer):
         limit = min(MAX_TARGET_TOKENS, manifest.limits.max_target_tokens)
-        hypotheses = [greedy_search_uncached(model, *as_batch(source), limit)[0].ids for source in sequences]
         translator = Translator(directory, manifest, n_rows=3, provider=provider)
-        prove_translation(examination, translator, model, sequences, hypotheses)
+        hypotheses = prove_translation(examination, translator, model, sequences)
         states = [model.encode(ids, torch.ones_like(ids, dtype=torch.bool)) for ids, _ in map(as_batch, sequences)]
         prove_hidden_states(examination, translator.encoder, sequences, states, rubbish)
+        del translator  # the next graph holds the same weights once more
+        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
         read = [[model.config.special_tokens.bos, *ids[: limit - 1]] for ids in hypotheses]
         prove_translation_attention(examination, attention, model, sequences, read, rubbish)
     elif isinstance(model, TransformerEncoder):
@@ -131,6 +133,7 @@ def prove_graphs(
         prove_hidden_states(examination, encoder, sequences, states, rubbish)
         if model.config.dense:
             prove_dense(examination, open_session(directory, manifest, f"{provider}/dense.onnx"), model, states)
+        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
         prove_classifier_attention(examination, attention, model, sequences, rubbish)
     else:
         assert isinstance(model, TransformerClassifier)
@@ -138,16 +141,18 @@ def prove_graphs(
         prove_classification(examination, classifier, model, sequences)
         states = [model.encode(*as_batch(sequence)) for sequence in sequences]
         prove_hidden_states(examination, classifier.session, sequences, states, rubbish)
+        attention = open_session(directory, manifest, f"{provider}/attention.onnx")
         prove_classifier_attention(examination, attention, model, sequences, rubbish)
 
 
 def inputs(checkpoint: Checkpoint, manifest: Manifest) -> list[list[int]]:
-    """Real and random sequences of many lengths."""
+    """Real and random sequences of many lengths; a `LARGE` model, which is slow, reads fewer random ones."""
     limit = manifest.limits.max_source_tokens
     real = checkpoint.encode(TEXTS)
     random = np.random.default_rng(0)
     words = ids_of_words(manifest.dimensions.vocab_size, manifest.special_tokens)
-    lengths = [min(length, limit) for length in RANDOM_LENGTHS]
+    is_large = manifest.dimensions.vocab_size * manifest.dimensions.d_model > LARGE
+    lengths = [min(length, limit) for length in (RANDOM_LENGTHS[::5] if is_large else RANDOM_LENGTHS)]
     made_up = [random.choice(words, length).tolist() for length in lengths]
     return [ids for ids in real if len(ids) <= limit] + made_up
 
@@ -157,24 +162,25 @@ def prove_translation(
     translator: Translator,
     model: Transformer,
     sources: list[list[int]],
-    hypotheses: list[list[int]],
-) -> None:
-    """Encoder outputs, every step's distribution, and free greedy search, whose result in PyTorch is `hypotheses`."""
+) -> list[list[int]]:
+    """Encoder outputs, every step's distribution, and free greedy search, whose result in PyTorch is returned."""
     expected_memory = [array for source in sources for array in memory_of(model, source)]
     examination.close("encoder outputs", padded_memory(translator, sources), expected_memory)
 
     limit = min(MAX_TARGET_TOKENS, translator.manifest.limits.max_target_tokens)
+    hypotheses, distributions = greedy_alone(model, sources, limit)
     targets = [ids[: limit - 1] for ids in hypotheses]
     known = model.is_target_token.numpy()
-    pairs = zip(sources, targets, strict=True)
-    expected = [distributions_of(model, source, target)[:, known] for source, target in pairs]
+    expected = [x[:, known] for x in distributions]
+    del distributions
     n_known = int(known.sum())
     forced = forced_distributions(translator, sources, targets, n_known)
     examination.zero("probabilities of tokens of no target", [np.exp(x[:, ~known]) for x in forced])
     actual = [x[:, known] for x in forced]
     examination.close("decoder steps", [centred(x) for x in actual], [centred(x) for x in expected])
     examination.agree("most probable tokens", best(actual), best(expected))
-    prove_few_candidates(examination, translator, sources, targets, n_known)
+    prove_few_candidates(examination, translator, sources, targets, forced)
+    del forced, actual
     in_beams = forced_distributions(translator, sources, targets, n_known, ROWS_OF_A_SOURCE)
     examination.close(
         "decoder steps in beams", [centred(x[:, known]) for x in in_beams], [centred(x) for x in expected]
@@ -184,25 +190,50 @@ def prove_translation(
     alone = [translator.greedy([source], limit)[0] for source in sources]
     examination.equal("translations together and alone", [h.ids for h in together], [h.ids for h in alone])
     examination.agree("translations of ONNX Runtime and PyTorch", [h.ids for h in together], hypotheses)
+    return hypotheses
+
+
+def greedy_alone(model: Transformer, sources: list[list[int]], limit: int) -> tuple[list[list[int]], list[Array]]:
+    """PyTorch's translation of each source alone and without a cache, with the distributions that it was taken from.
+
+    A search with a cache guesses them all at once. Each guess is tried: a target is what greedy search finds if each of
+    its tokens is the most probable one after those before it. That takes one pass for all of its tokens.
+    """
+    tokens = model.config.special_tokens
+    ids, lengths = map(torch.from_numpy, pad(sources, tokens.pad))
+    guesses = greedy_search(model, ids, lengths, limit)
+    hypotheses, distributions = [], []
+    for source, guess in zip(sources, guesses, strict=True):
+        found, distribution = guess.ids, distributions_of(model, source, guess.ids[: limit - 1])
+        allowed = distribution.copy()
+        allowed[0, tokens.eos] = -np.inf
+        if best([allowed]) != [*found, *[tokens.eos] * guess.finished]:
+            found = greedy_search_uncached(model, *as_batch(source), limit)[0].ids
+            distribution = distributions_of(model, source, found[: limit - 1])
+        hypotheses.append(found)
+        distributions.append(distribution)
+    return hypotheses, distributions
 
 
 def prove_few_candidates(
-    examination: Examination, translator: Translator, sources: list[list[int]], targets: list[list[int]], n_known: int
+    examination: Examination,
+    translator: Translator,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    forced: list[Array],
 ) -> None:
-    """Few candidates are the best of all, bit for bit; which of two that are equally probable does not matter."""
+    """Few candidates are the best of all, the `forced` distributions, bit for bit; which of two that are equally
+    probable does not matter.
+    """
     few, best_of_all = [], []
-    for rows in forced_rows(translator, sources, targets, 1):
-        rows.ask_for(n_known)
-        token_ids, log_probs = rows.step()
-        size = translator.manifest.dimensions.target_vocab_size
-        distributions = np.full((len(sources), size), -np.inf, np.float32)
-        np.put_along_axis(distributions, token_ids, log_probs, axis=1)
+    for step, rows in enumerate(forced_rows(translator, sources, targets, 1)):
         for k in FEW_CANDIDATES:
             rows.ask_for(k)
-            token_ids, few_log_probs = rows.step()
-            of_tokens = np.take_along_axis(distributions, token_ids, axis=1)
-            few += [few_log_probs.tolist(), of_tokens.tolist()]
-            best_of_all += [log_probs[:, :k].tolist()] * 2
+            token_ids, log_probs = rows.step()
+            for row, position in positions_at(step, targets).items():
+                of_all = forced[row][position]
+                few += [log_probs[row].tolist(), of_all[token_ids[row]].tolist()]
+                best_of_all += [np.sort(np.partition(of_all, -k)[-k:])[::-1].tolist()] * 2
     examination.equal("few candidates and the best of all", few, best_of_all)
 
 

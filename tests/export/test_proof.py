@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+import torch
 
 from export.examination import Examination
 from export.manifest import Precision, Provider, read_manifest
-from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, inputs, prove
+from export.proof import RANDOM_LENGTHS, TEXTS, ProofError, as_batch, greedy_alone, inputs, prove
 from model.checkpoint import load_checkpoint
+from model.decoding.search import Hypothesis, greedy_search_uncached
+from model.networks.transformer import Transformer
 from model.weights import WEIGHTS, read_weights, write_weights
 from tests.export.tiny_checkpoints import GRAPHS, LAYERS, MakeArtifact, MakeCheckpoint
 
@@ -126,6 +129,24 @@ def test_what_only_searches_meet_is_found(
         prove(spoiled, read_manifest(spoiled), load_checkpoint(checkpoint("translation")))
     assert str(found.value).startswith(f"cpu: {failure}")
     assert ";" not in str(found.value)  # nothing else notices
+
+
+@torch.inference_mode()
+def test_a_guess_that_is_no_greedy_translation_is_found_out(
+    checkpoint: MakeCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_checkpoint(checkpoint("translation")).model
+    assert isinstance(model, Transformer)
+    sources = [[9, 12, 20, 3], [30, 3]]
+    searched = [greedy_search_uncached(model, *as_batch(source), 9)[0].ids for source in sources]
+    found, distributions = greedy_alone(model, sources, 9)
+    assert found == searched
+    wrong = [Hypothesis([*ids[:-1], 5], 0.0, finished=False) for ids in searched]
+    monkeypatch.setattr("export.proof.greedy_search", lambda *_: wrong)
+    again, same = greedy_alone(model, sources, 9)
+    assert again == searched
+    for one, other in zip(distributions, same, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_not_a_number_is_no_proof() -> None:
