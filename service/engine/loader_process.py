@@ -271,7 +271,9 @@ class _Loader:
         """Of a model that is not loaded here: None each where it is loaded on demand."""
         if self._budget is not None:
             return dict.fromkeys(self._abouts[model].engines)
-        return self._source.load(model, alone)
+        engines = self._source.load(model, alone)
+        self._source.trim()  # of the file's content, which was read whole
+        return engines
 
     def _on_demand(self, place: _Place, loop: Loop) -> OnDemand:
         assert self._budget is not None

@@ -58,7 +58,8 @@ class FragileSource(ArtifactSource):
     patches: dict[str, float] = field(default_factory=dict)
     """Of loader_process and on_demand."""
     journal: Path = Path(os.devnull)
-    """Has a line "+MODEL" for each model that was loaded, "-MODEL" for each that is gone from memory."""
+    """Has a line "+MODEL" for each model that was loaded, "-MODEL" for each that is gone from memory; and "trim" where
+    memory is returned, unless models are loaded on demand."""
     gates: dict[str, Path] = field(default_factory=dict)
     """These models are loaded when these files are there."""
 
@@ -100,6 +101,11 @@ class FragileSource(ArtifactSource):
         if model == "slow":
             cast(Any, loaded["slow/greedy"]).probe = lambda: Passed("probe", seconds=60.0)
         return loaded
+
+    def trim(self) -> None:
+        super().trim()
+        if self.model_memory is None:
+            note(self.journal, "trim")
 
 
 def note(journal: Path, line: str) -> None:

@@ -129,8 +129,10 @@ async def test_a_slow_model_has_a_loop_of_its_own(translator_artifact: Artifact)
     await service.stop()
 
 
-async def test_without_another_model_it_has_the_only_loop(translator_artifact: Artifact) -> None:
-    service = make_service(translator_artifact, n_loops=2, models=("slow",))
+async def test_without_another_model_it_has_the_only_loop(translator_artifact: Artifact, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    service = make_service(translator_artifact, n_loops=2, models=("slow",), journal=journal)
+    assert journal.read_text().split() == ["+slow", "-slow", "trim", "+slow", "trim"]
     (own,) = service.loops
     own.start()
     await until(lambda: unready_reason(own, "slow/greedy") is None)
