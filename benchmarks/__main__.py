@@ -21,7 +21,7 @@ from benchmarks import (
     served_quality,
     servers,
 )
-from benchmarks.imports import classifier
+from benchmarks.imports import classifier, large
 from benchmarks.imports.models import ImportedModel
 from benchmarks.lecture import quality as lecture_quality
 from benchmarks.lecture import report as lecture_report
@@ -106,6 +106,13 @@ def imports_command(
         decoder.measure(ImportedModel(), beam_size, batch, data, quick, console, without or ())
     if "classifier" in part:
         classifier.measure(data, quick, console)
+
+
+@app.command("large")
+def large_command() -> None:
+    """Time and memory of a translator of NLLB-200's size: import, export, and a service beside CTranslate2."""
+    for name, value in large.measure().items():
+        console.print(f"{name}: {value:.1f}")
 
 
 @app.command("quality")

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,18 @@ START_S = 120.0
 
 def measure(artifacts: Path, **environment: str) -> dict[str, float]:
     """Seconds to ready, and, before and after the requests, processes and MB of memory."""
+    with started(artifacts, **environment) as (client, process_id, ready_s):
+        found = {"ready_s": ready_s}
+        found |= {f"idle_{name}": value for name, value in footprint(process_id).items()}
+        for model in client.get("/models").json()["models"]:
+            _ask_for_everything(client, model)
+        _ask_for_languages(client)
+        return found | {f"used_{name}": value for name, value in footprint(process_id).items()}
+
+
+@contextmanager
+def started(artifacts: Path, **environment: str) -> Iterator[tuple[httpx.Client, int, float]]:
+    """A client of a service that has just become ready, the service's process, and the seconds that it took."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     variables = {**os.environ, "ATTEND_ARTIFACTS": str(artifacts), "ATTEND_PORT": str(port), **environment}
@@ -38,12 +52,7 @@ def measure(artifacts: Path, **environment: str) -> dict[str, float]:
         try:
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=START_S) as client:
                 _wait_until_ready(client, service)
-                found = {"ready_s": time.monotonic() - began}
-                found |= {f"idle_{name}": value for name, value in footprint(service.pid).items()}
-                for model in client.get("/models").json()["models"]:
-                    _ask_for_everything(client, model)
-                _ask_for_languages(client)
-                return found | {f"used_{name}": value for name, value in footprint(service.pid).items()}
+                yield client, service.pid, time.monotonic() - began
         finally:
             service.terminate()
 

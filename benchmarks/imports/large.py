@@ -1,0 +1,78 @@
+"""What a model of the size of NLLB-200's distilled 600M takes, with random weights: `python -m benchmarks large`.
+
+It is imported, exported in int8 and served; CTranslate2 runs what its own converter makes of the same directory. Both
+translate one sentence into as many tokens by greedy search. Memory of what was made is the peak of its process, and of
+what serves the proportional set size after a few sentences.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.footprint import started
+from benchmarks.memory import footprint
+from benchmarks.workspace import ROOT, made_from, workspace
+
+NAME = "nllb-600m"
+SENTENCE, N_TOKENS, N_SENTENCES = "The old house on the hill is wonderful.", 32, 3
+
+
+def measure() -> dict[str, float]:
+    """Seconds and MB of each step."""
+    from benchmarks.imports.random_nllb import save_random_nllb  # it needs transformers, which take long to import
+
+    sources = [ROOT / "benchmarks" / "imports" / "random_nllb.py"]
+    directory = made_from(sources, workspace("models", "transformers") / NAME, save_random_nllb)
+    checkpoint, artifacts = workspace("models") / NAME, workspace("models", "attend-large")
+    converted = workspace("models", "ctranslate2") / f"{NAME}.int8"
+    for path in (checkpoint, artifacts / NAME, converted):
+        shutil.rmtree(path, ignore_errors=True)
+    found: dict[str, float] = {}
+    steps = {
+        "import": ["-m", "model", "import", directory, checkpoint, "--name", NAME],
+        "export": ["-m", "export", checkpoint, artifacts / NAME, "--precision", "int8"],
+        "conversion": [
+            *("-m", "ctranslate2.converters.transformers", "--model", directory, "--output_dir", converted),
+            *("--quantization", "int8", "--low_cpu_mem_usage"),
+        ],
+    }
+    for name, arguments in steps.items():
+        found |= {f"{name}_{what}": value for what, value in _run([str(argument) for argument in arguments]).items()}
+    return found | serve(artifacts) | run_ctranslate2(converted)
+
+
+def serve(artifacts: Path) -> dict[str, float]:
+    """Seconds until the service is ready, tokens a second of the last sentence, and memory."""
+    with started(artifacts) as (client, process_id, ready_s):
+        body = {"text": SENTENCE, "source": "en", "target": "fr", "beam_size": 1, "max_target_tokens": N_TOKENS}
+        for _ in range(N_SENTENCES):
+            began = time.monotonic()
+            answer = client.post("/translate", json=body).raise_for_status().json()
+            elapsed_s = time.monotonic() - began
+        rate = answer["usage"]["target_tokens"] / elapsed_s
+        return {"ready_s": ready_s, "tokens_per_s": rate} | footprint(process_id)
+
+
+def run_ctranslate2(converted: Path) -> dict[str, float]:
+    """The same of a process that has nothing but the model."""
+    pieces = ["eng_Latn", *("▁" + SENTENCE.replace(" ", "▁")), "</s>"]
+    command = [sys.executable, "-m", "benchmarks.imports.ctranslate2_alone", str(converted)]
+    command += ["fra_Latn", str(N_TOKENS), str(N_SENTENCES), *pieces]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rate, megabytes = map(float, output.split())
+    return {"ctranslate2_tokens_per_s": rate, "ctranslate2_mb": megabytes}
+
+
+def _run(arguments: Sequence[str]) -> dict[str, float]:
+    began = time.monotonic()
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {process.returncode}")
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return {"s": time.monotonic() - began, "cpu_s": cpu_s, "peak_mb": usage.ru_maxrss * 1024 / 1e6}
