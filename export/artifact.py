@@ -1,5 +1,6 @@
 """Checkpoint directory, or artifact, to artifact directory, all or nothing."""
 
+import gc
 import json
 import shutil
 import tempfile
@@ -60,6 +61,7 @@ def export(checkpoint_dir: Path, out: Path, precision: Precision, texts: Sequenc
         new, old = Path(workplace) / "new", Path(workplace) / "old"
         new.mkdir()
         manifest = write(checkpoint_dir, checkpoint, precision, new, texts)
+        gc.collect()  # models that were traced are held by objects that hold each other
         measured = prove(new, manifest, checkpoint)
         if not out.exists():
             new.rename(out)
