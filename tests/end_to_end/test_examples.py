@@ -37,7 +37,7 @@ def test_the_interface_is_described_as_it_answers(
 
 def test_pages_have_examples() -> None:
     assert {path for _, path, _, _ in EXAMPLES} == {path for path, _, _ in DESCRIBED} == {
-        "/translate", "/classify", "/embed",
+        "/translate", "/detect", "/classify", "/embed",
     }  # fmt: skip
 
 
