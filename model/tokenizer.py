@@ -31,6 +31,7 @@ _INVISIBLE = Regex(
 
 _ONE_FORM = (
     normalizers.Replace(_INVISIBLE, ""),
+    normalizers.Replace(Regex(r"(?<=[аеиоуыэюяАЕИОУЫЭЮЯ])[\x{300}\x{301}]"), ""),
     normalizers.Replace(Regex(r"[`\x{b4}\x{2bc}\x{2018}-\x{201b}\x{2032}\x{2039}\x{203a}]"), "'"),
     normalizers.Replace(Regex(r"[«»\x{201c}-\x{201f}\x{2033}]"), '"'),
     normalizers.Replace(Regex(r"[\x{2010}-\x{2015}\x{2212}]"), "-"),

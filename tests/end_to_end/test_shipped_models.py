@@ -132,6 +132,21 @@ def test_a_text_is_labelled(server: httpx.Client, text: str, label: str) -> None
     assert sum(prediction["scores"].values()) == pytest.approx(1)
 
 
+def test_marks_of_a_word_processor_and_wide_letters_change_no_label(server: httpx.Client) -> None:
+    written = [
+        "I didn\u2019t like it.",
+        "A \u201cmasterpiece\u201d indeed.",
+        "\uff27\uff32\uff25\uff21\uff34\uff01",
+        "so\u2009dull",
+    ]
+    typed = ["I didn't like it.", 'A "masterpiece" indeed.', "GREAT!", "so dull"]
+    found, expected = (
+        server.post("/classify", json={"text": texts}).raise_for_status().json()["predictions"]
+        for texts in (written, typed)
+    )
+    assert found == expected
+
+
 def test_alternatives_are_other_words_and_the_best_comes_first(server: httpx.Client) -> None:
     body = {"text": SENTENCES[5], "target": "fr", "beam_size": 5, "alternatives": 3, "length_penalty": 1.0}
     [translation] = server.post("/translate", json=body).raise_for_status().json()["translations"]
