@@ -120,7 +120,8 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
         labels = {label: i for i, label in enumerate(config.model.labels)} | {TAUGHT_ROW: TAUGHT}
         unknown = {row.left for row in rows} - labels.keys()
         if unknown:
-            raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {', '.join(labels)}")
+            known = ", ".join(config.model.labels)
+            raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {known}")
         texts = encode(tokenizer, [row.right for row in rows])
         return [
             ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)

@@ -127,7 +127,6 @@ class TrainingModule(lightning.LightningModule):
         super().__init__()
         self.model = model
         self.stage = stage
-        self._teacher = (stage.teacher,)  # in a tuple: it is no part of the weights
         for module in model.modules():
             if isinstance(module, MultiHeadAttention):
                 module.fused = stage.training.fused_attention
@@ -167,14 +166,14 @@ class TrainingModule(lightning.LightningModule):
         return F.cross_entropy(self._class_logits(batch), self._labels(batch), label_smoothing=label_smoothing)
 
     def _labels(self, batch: ReviewBatch) -> Tensor:
-        """Right labels (B), or where a teacher is there probabilities of all (B, C)."""
-        teacher = self._teacher[0]
-        if teacher is None:
+        """Right labels (B), or where a teacher tells some of them the probabilities of all (B, C)."""
+        teacher, taught = self.stage.teacher, batch.labels == TAUGHT
+        if teacher is None or not taught.any():
             return batch.labels
         with torch.no_grad():
             logits, _ = teacher(batch.whole, batch.lengths)
             own = F.one_hot(batch.labels.clamp(min=0), logits.shape[-1]).float()
-            return torch.where((batch.labels == TAUGHT).unsqueeze(1), logits.float().softmax(dim=-1), own)
+            return torch.where(taught.unsqueeze(1), logits.float().softmax(dim=-1), own)
 
     def _class_logits(self, batch: ReviewBatch) -> Tensor:
         result = self.model(batch.ids, batch.lengths)
