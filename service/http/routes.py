@@ -6,10 +6,11 @@ from pathlib import Path
 from fastapi import APIRouter, Request, Response
 
 from service import compression, dispatch
-from service.errors import NotAcceptable, NotReady, TooLarge
+from service.errors import NotReady
 from service.http.access import access
 from service.http.json_route import json_route
 from service.http.keys import Keys
+from service.http.limits import within_limits
 from service.http.problems import documented
 from service.metrics import Metrics
 from service.schemas.answers import (
@@ -48,21 +49,21 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
     @router.post("/translate", responses=of_work, response_model_exclude_none=True)
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
-        timeout_s = _within_limits(request, settings)
+        timeout_s = within_limits(request, settings)
         with serving.use() as models:
             return await dispatch.translate(models, request, timeout_s, http.state.timing)
 
     @router.post("/detect", responses=of_work, response_model_exclude_none=True)
     async def detect(request: DetectRequest, http: Request) -> DetectResponse:
         """Tell the languages of texts, of those that are translated here."""
-        timeout_s = _within_limits(request, settings)
+        timeout_s = within_limits(request, settings)
         with serving.use() as models:
             return await dispatch.detect(models, request, timeout_s, http.state.timing)
 
     @router.post("/classify", responses=of_work, response_model_exclude_none=True)
     async def classify(request: ClassifyRequest, http: Request) -> ClassifyResponse:
         """Label texts: a text longer than the model's window is read in windows, nothing is cut off."""
-        timeout_s = _within_limits(request, settings)
+        timeout_s = within_limits(request, settings)
         with serving.use() as models:
             classifier = models.classifier(request.model)
             predictions = await classifier.classify(request, timeout_s, http.state.timing)
@@ -72,7 +73,7 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
     @router.post("/embed", responses=of_work, response_model_exclude_none=True)
     async def embed(request: EmbedRequest, http: Request) -> EmbedResponse:
         """Turn texts into vectors: one for each text, or the encoder's state of each token."""
-        timeout_s = _within_limits(request, settings)
+        timeout_s = within_limits(request, settings)
         with serving.use() as models:
             embedder = models.embedder(request.model, request.source)
             embeddings, dimensions, n_tokens = await embedder.embed(request, timeout_s, http.state.timing)
@@ -127,18 +128,3 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
 def _card(model: Translator | Classifier | Embedder) -> ModelCard:
     languages = Languages(model.manifest.sources, model.manifest.targets)
     return ModelCard.of(model.manifest, model.provider, languages.sources.by_name, languages.targets.by_name)
-
-
-def _within_limits(
-    request: TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest, settings: Settings
-) -> float:
-    """Refuse a request that is too large; the seconds that it may take."""
-    longest = max(len(text) for text in request.text)
-    if longest > settings.max_text_characters:
-        raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")
-    if len(request.text) > settings.max_texts:
-        raise NotAcceptable(f"there are {len(request.text)} texts, the limit is {settings.max_texts}")
-    timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
-    if timeout_s > settings.max_timeout_s:
-        raise NotAcceptable(f"timeout_s is {timeout_s:g}, the limit is {settings.max_timeout_s:g}")
-    return timeout_s

@@ -113,7 +113,7 @@ async def test_errors_that_nobody_expected_can_be_read_by_other_origins(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serve(allowed_origins="*") as client:
-        monkeypatch.setattr("service.http.routes._within_limits", lambda *_: 1 / 0)
+        monkeypatch.setattr("service.http.routes.within_limits", lambda *_: 1 / 0)
         response = await client.post("/translate", json={"text": "the dog"}, headers={"Origin": ORIGIN})
     assert problem(response, 500)
     assert response.headers["access-control-allow-origin"] == "*"

@@ -1,0 +1,25 @@
+"""What one request may ask for."""
+
+from service.errors import NotAcceptable, TooLarge
+from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
+from service.settings import Settings
+
+
+def within_limits(
+    request: TranslateRequest | DetectRequest | ClassifyRequest | EmbedRequest, settings: Settings
+) -> float:
+    """Refuse a request that is too large; the seconds that it may take.
+
+    Raises:
+        TooLarge: a text is.
+        NotAcceptable: there are too many texts, or too many seconds.
+    """
+    longest = max(len(text) for text in request.text)
+    if longest > settings.max_text_characters:
+        raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")
+    if len(request.text) > settings.max_texts:
+        raise NotAcceptable(f"there are {len(request.text)} texts, the limit is {settings.max_texts}")
+    timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
+    if timeout_s > settings.max_timeout_s:
+        raise NotAcceptable(f"timeout_s is {timeout_s:g}, the limit is {settings.max_timeout_s:g}")
+    return timeout_s
