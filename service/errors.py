@@ -4,11 +4,13 @@
     ├── StartRefused                the process exits with this sentence
     │   ├── ArtifactRefused
     │   └── ProviderUnavailable
-    └── RequestError                answered as application/problem+json (problems.py)
+    └── RequestError                answered as application/problem+json (http/problems.py) or as a dialect has it
         ├── BadRequest              400
         ├── KeyMissing              401
         ├── KeyWrong                403
         ├── UnknownModel            404
+        ├── UnknownPath             404
+        ├── MethodNotAllowed        405
         ├── BodyTooSlow             408
         ├── ReloadRefused           409
         ├── TooLarge                413
@@ -84,6 +86,22 @@ class KeyWrong(RequestError):
 
 class UnknownModel(RequestError):
     status, title = 404, "Not Found"
+
+
+class UnknownPath(RequestError):
+    status, title = 404, "Not Found"
+
+
+class MethodNotAllowed(RequestError):
+    status, title = 405, "Method Not Allowed"
+
+    def __init__(self, detail: str, allowed: str) -> None:
+        super().__init__(detail)
+        self._allowed = allowed
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Allow": self._allowed}
 
 
 class BodyTooSlow(RequestError):

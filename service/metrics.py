@@ -50,9 +50,11 @@ class Metrics:
         self._of_task: dict[str, TaskMetrics] = {}
         self._of_engine: dict[str, TaskMetrics] = {}
         self.registry = registry = CollectorRegistry()
-        self.requests = Counter("attend_requests", "Requests answered.", ["route", "status"], registry=registry)
+        self.requests = Counter(
+            "attend_requests", "Requests answered.", ["dialect", "route", "status"], registry=registry
+        )
         self.request_seconds = Histogram(
-            "attend_request_seconds", "Whole requests.", ["route"], registry=registry, buckets=SECONDS
+            "attend_request_seconds", "Whole requests.", ["dialect", "route"], registry=registry, buckets=SECONDS
         )
         # Labels are looked up once: that takes longer than counting.
         self._requests = cache(self.requests.labels)
@@ -92,16 +94,15 @@ class Metrics:
             self.loops_ended.labels(how)
         self._collect(_BuildInfo())
 
-    def expect(self, routes: Iterable[str]) -> None:
-        """Count the requests of these routes from 0, and the failures, of which the first one matters."""
-        for route in routes:
-            self._requests(route, 200)
-            self._requests(route, 500)
+    def expect(self, dialect: str, route: str) -> None:
+        """Count the requests of a route from 0, and the failures, of which the first one matters."""
+        self._requests(dialect, route, 200)
+        self._requests(dialect, route, 500)
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def answered(self, dialect: str, route: str, status: int, seconds: float) -> None:
         """A request was answered after so many seconds."""
-        self._requests(route, status).inc()
-        self._request_seconds(route).observe(seconds)
+        self._requests(dialect, route, status).inc()
+        self._request_seconds(dialect, route).observe(seconds)
 
     def loop_ended(self, how: str) -> None:
         """By which signal, or with which status."""

@@ -24,6 +24,26 @@ bearer = HTTPBearer(auto_error=False, description="One of the keys that the serv
 Check = Callable[[Request], Awaitable[None]]
 
 
+async def _bearer_key(request: Request) -> bytes | None:
+    credentials = await bearer(request)
+    return None if credentials is None else credentials.credentials.encode("latin-1")  # headers are decoded so
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Where requests have their key."""
+
+    key: Callable[[Request], Awaitable[bytes | None]]
+    """None if a request has none."""
+    hint: str
+    """What a client reads that sent none."""
+    scheme: Callable[..., Any] | None
+    """By which OpenAPI knows of it, if it can."""
+
+
+BEARER = Credentials(_bearer_key, "Authorization: Bearer <key>", bearer)
+
+
 @dataclass
 class Guards:
     """The checks that a request passes before its body is read, in order, and what OpenAPI says of them."""
@@ -35,31 +55,45 @@ class Guards:
     """Dependencies of routes, from which the OpenAPI description knows of keys."""
 
 
-def access(settings: Settings, keys: Keys, rates: Path | None) -> Guards:
-    """The checks that the settings ask for.
+class Access:
+    """The checks that the settings ask for. A client has one rate, wherever it asks.
 
     Args:
         rates: where requests are counted for several servers, if so.
     """
-    guards = Guards()
-    if keys:
-        guards.checks.append(key_check(keys))
-        guards.statuses += (401, 403)
-        guards.described.append(Security(bearer))
-    if settings.rate_limit is not None:
-        guards.checks.append(rate_check(settings.rate_limit, bool(keys), rates))
-        guards.statuses += (429,)
-    return guards
+
+    def __init__(self, settings: Settings, keys: Keys, rates: Path | None) -> None:
+        self._keys = keys
+        self._rate = settings.rate_limit
+        self._limiter: RateLimiter | RemoteRateLimiter | None = None
+        if self._rate is not None:
+            self._limiter = RateLimiter(self._rate) if rates is None else RemoteRateLimiter(rates)
+
+    def guards(self, credentials: Credentials | None = BEARER) -> Guards:
+        """What a route checks.
+
+        Args:
+            credentials: where requests have their key; None: the route asks for none, and clients are addresses.
+        """
+        guards = Guards()
+        if self._keys and credentials is not None:
+            guards.checks.append(key_check(self._keys, credentials))
+            guards.statuses += (401, 403)
+            guards.described += [Security(credentials.scheme)] if credentials.scheme is not None else []
+        if self._rate is not None and self._limiter is not None:
+            guards.checks.append(rate_check(self._rate, self._limiter, credentials if self._keys else None))
+            guards.statuses += (429,)
+        return guards
 
 
-def key_check(keys: Keys) -> Check:
+def key_check(keys: Keys, credentials: Credentials) -> Check:
     """A check that raises KeyMissing or KeyWrong."""
 
     async def check(request: Request) -> None:
-        credentials = await bearer(request)
-        if credentials is None:
-            raise KeyMissing("this service wants a key: Authorization: Bearer <key>")
-        if not keys.have(credentials.credentials.encode("latin-1")):  # headers are decoded so
+        key = await credentials.key(request)
+        if key is None:
+            raise KeyMissing(f"this service wants a key: {credentials.hint}")
+        if not keys.have(key):
             raise KeyWrong("the key is not one of this service's keys")
 
     return check
@@ -107,16 +141,14 @@ class RemoteRateLimiter:
             return answer
 
 
-def rate_check(rate: str, by_key: bool, counted_at: Path | None) -> Check:
+def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials: Credentials | None) -> Check:
     """A check that raises RateLimited. A client is its key, where keys have been checked, or else its address."""
-    own = RateLimiter(rate)
-    shared = None if counted_at is None else RemoteRateLimiter(counted_at)
 
     async def check(request: Request) -> None:
-        key = await bearer(request) if by_key else None
+        key = await credentials.key(request) if credentials is not None else None
         address = request.client.host if request.client else "unknown"
-        client = key.credentials if key is not None else address
-        wait_s = own.wait_s(client) if shared is None else await shared.wait_s(client)
+        client = address if key is None else key.decode("latin-1")
+        wait_s = limiter.wait_s(client) if isinstance(limiter, RateLimiter) else await limiter.wait_s(client)
         if wait_s > 0:
             raise RateLimited(f"more than {parse(rate)} from this client", retry_after_s=wait_s)
 

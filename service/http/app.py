@@ -1,21 +1,24 @@
 """The application: models in, ASGI out."""
 
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from service import __version__
 from service.api_docs import api_docs_routes
+from service.http.access import Access
+from service.http.dialects import enabled
+from service.http.dialects.dialect import Dialects
 from service.http.keys import Keys
 from service.http.middleware import Middleware
-from service.http.problems import openapi_of, routing_problem
+from service.http.origins import Origins
+from service.http.problems import not_routed, openapi_of
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.metrics import Metrics
@@ -47,9 +50,12 @@ def create_app(
         yield
         await serving.stop(settings.drain_timeout_s)
 
-    of_models = model_routes(serving, settings, keys, reload, rates)
+    access = Access(settings, keys, rates)
+    of_models = model_routes(serving, settings, access.guards(), reload)
     docs = api_docs_routes(lambda: app.openapi())
-    routers = of_models, operations_routes(serving, metrics), playground_routes(), docs
+    native = of_models, operations_routes(serving, metrics), playground_routes(), docs
+    dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
+    of_dialects = [router for dialect in dialects for router in dialect.routers(serving, settings, access)]
     app = FastAPI(
         title="attend",
         version=__version__,
@@ -57,36 +63,38 @@ def create_app(
         lifespan=lifespan,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
         openapi_url=None,
+        openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        exception_handlers={HTTPException: routing_problem},
+        exception_handlers={HTTPException: not_routed},
         # The application's own routes: it matches each request twice against those of an included router.
-        routes=[route for router in routers for route in router.routes],
+        routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
     metrics.watch(serving.states, lambda: serving.unready_reason() is None)
-    metrics.expect(route.path for route in app.routes if isinstance(route, Route))
+    for route in _plain(app.routes):
+        metrics.expect(dialects.of(route.path).name, route.path_format)
     app.add_middleware(
         Middleware,
         metrics=metrics,
         serving=serving,
+        dialects=dialects,
         at_once={
             route.path: route.get_route_handler()
-            for route in of_models.routes
-            if isinstance(route, APIRoute) and route.methods == {"POST"}
+            for router in (of_models, *of_dialects)
+            for route in router.routes
+            if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },
         max_body_bytes=settings.max_body_bytes,
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
     )
+    if settings.allowed_origins or dialects.open_to_all:  # around what answers errors, so that they can be read too
+        app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)
-    if settings.allowed_origins:  # around all others, so that errors too can be read
-        app.add_middleware(
-            CORSMiddleware,
-            allow_origins=settings.allowed_origins,
-            allow_methods=["GET", "HEAD", "POST"],
-            allow_headers=["Authorization", "Content-Type", "traceparent", "X-Request-ID"],
-            expose_headers=["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"],
-        )
     app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way
     return app
+
+
+def _plain(routes: Sequence[BaseRoute]) -> list[Route]:
+    return [route for route in routes if isinstance(route, Route)]

@@ -1,11 +1,11 @@
-"""A route whose body is validated from its bytes once, and whose answer is serialized once.
+"""A route whose body is validated once, and whose answer is serialized once.
 
 FastAPI routes and describes it; of FastAPI's way from a body to an answer nothing else is run.
 """
 
 import json
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -23,10 +23,22 @@ NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
 """Charsets that are UTF-8 or a part of it."""
 
 
-def json_route(guards: Guards) -> type[APIRoute]:
-    """Routes that check who asks, and then that the body is JSON in UTF-8 and what the endpoint wants.
+async def read_json(model: type[Body], request: Request) -> Body:
+    """What a body says that declares to be JSON.
 
-    An endpoint takes nothing, or a body and the request.
+    Raises:
+        UnsupportedMediaType: it declares to be something else, or compressed.
+        BadRequest, FieldsNotAcceptable: as `read` does.
+    """
+    _check_headers(request)
+    return read(model, await request.body())
+
+
+def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitable[Any]] = read_json) -> type[APIRoute]:
+    """Routes that check who asks, and then that the body is what the endpoint wants.
+
+    An endpoint takes a body, if it wants one, the request, and the parameters of its path by name. It answers with what
+    is made into JSON, or with a response.
     """
 
     class JsonRoute(APIRoute):
@@ -38,11 +50,10 @@ def json_route(guards: Guards) -> type[APIRoute]:
             async def handle(request: Request) -> Response:
                 for check in guards.checks:
                     await check(request)
-                if model is None:
-                    answer = await self.endpoint()
-                else:
-                    _check_headers(request)
-                    answer = await self.endpoint(read(model, await request.body()), request)
+                body = () if model is None else (await read_body(model, request),)
+                answer = await self.endpoint(*body, request, **request.path_params)
+                if isinstance(answer, Response):
+                    return answer
                 content = serializer.to_json(answer, exclude_none=exclude_none)
                 return await compression.answer(content, request, "application/json")
 
@@ -61,7 +72,17 @@ def read(model: type[Body], body: bytes) -> Body:
     try:
         return model.model_validate_json(body)
     except ValidationError:  # read again, slower: in Python's words, which have the place of a mistake in characters
-        value = _parsed(body)
+        value = parsed(body)
+    return validated(model, value)
+
+
+def validated(model: type[Body], value: dict[str, Any]) -> Body:
+    """These fields as the model has them.
+
+    Raises:
+        BadRequest: there are too many.
+        FieldsNotAcceptable: some are not what the model wants.
+    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -71,7 +92,8 @@ def read(model: type[Body], body: bytes) -> Body:
     raise FieldsNotAcceptable([(item["loc"], _message(item)) for item in found])
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def parsed(body: bytes) -> dict[str, Any]:
+    """Raises BadRequest: it is not UTF-8, not JSON, or not an object."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -107,6 +129,10 @@ def _check_headers(request: Request) -> None:
     is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
     if media_type.strip().lower() != "application/json" or not is_utf8:
         raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
-    encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+    check_encoding(headers.get(b"content-encoding", b"").decode("latin-1"))
+
+
+def check_encoding(encoding: str) -> None:
+    """Raises UnsupportedMediaType: the body is compressed."""
     if encoding.lower() not in ("", "identity"):
         raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")

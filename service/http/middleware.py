@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge
-from service.http.problems import refusal
+from service.http.dialects.dialect import AnyDialect, Dialects
 from service.log import harmless
 from service.metrics import Metrics
 from service.schemas.timing import Timing
@@ -40,6 +40,7 @@ class Middleware:
     """Gives every request its id and timing, answers its error, counts it once, and logs it where that is asked for.
 
     Args:
+        dialects: whose errors are answered in shapes of their own.
         at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
         max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
         access_log: whether to log a line for each request, and not only for some of those that no route takes.
@@ -50,6 +51,7 @@ class Middleware:
         app: ASGIApp,
         metrics: Metrics,
         serving: Serving,
+        dialects: Dialects,
         at_once: Mapping[str, Handler],
         max_body_bytes: int,
         body_timeout_s: float,
@@ -58,6 +60,7 @@ class Middleware:
         self._app = app
         self._metrics = metrics
         self._serving = serving
+        self._dialects = dialects
         self._at_once = at_once
         self._max_body_bytes = max_body_bytes
         self._body_timeout_s = body_timeout_s
@@ -72,6 +75,7 @@ class Middleware:
         method = scope["method"]
         if method == "HEAD":  # the server leaves the body out
             scope = {**scope, "method": "GET"}
+        dialect = self._dialects.of(scope["path"])
         handle = self._at_once.get(scope["path"]) if method == "POST" else None
         exchange = _Exchange(scope, receive, send, self._serving, self._max_body_bytes, self._body_timeout_s)
         try:
@@ -83,13 +87,13 @@ class Middleware:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of a library in Rust is no Exception
-            await exchange.fail(error)
+            await exchange.fail(error, dialect)
         finally:
             exchange.end()
-            route = scope["path"] if handle else getattr(scope.get("route"), "path", UNMATCHED)
+            route = scope["path"] if handle else getattr(scope.get("route"), "path_format", UNMATCHED)
             status = exchange.status or InferenceFailed.status
             seconds = perf_counter() - began
-            self._metrics.answered(route, status, seconds)
+            self._metrics.answered(dialect.name, route, status, seconds)
             is_lost = route == UNMATCHED and status >= 400
             if self._access_log or (is_lost and self._may_tell_of_the_lost(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
@@ -173,7 +177,7 @@ class _Exchange:
             message["headers"] = [*message.get("headers", ()), *self._further_headers()]
         await self._send(message)
 
-    async def fail(self, error: BaseException) -> None:
+    async def fail(self, error: BaseException, dialect: AnyDialect) -> None:
         """Answer an error, unless nobody is left to read the answer. One that nobody expected is logged with the
         request id, and answered without a word about its cause.
 
@@ -196,7 +200,7 @@ class _Exchange:
             refused = InferenceFailed(f"an unexpected error; the log has it under request id {self.request_id}")
         if self.status is not None:
             raise error
-        await refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)
+        await dialect.refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)
 
     def end(self) -> None:
         """Watch the client no longer."""

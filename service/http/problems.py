@@ -1,15 +1,14 @@
-"""Errors to HTTP, once: every error leaves as RFC 9457 problem details."""
+"""Errors to HTTP, once: every error leaves as RFC 9457 problem details, but below the paths of a dialect."""
 
 import json
-from collections.abc import Callable, Sequence
-from http import HTTPStatus
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from service.errors import RequestError
+from service.errors import MethodNotAllowed, RequestError, UnknownPath
 
 
 class FieldProblem(BaseModel):
@@ -29,6 +28,8 @@ class Problem(BaseModel):
 
 
 MEDIA_TYPE = "application/problem+json"
+A_PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
+OF_FASTAPI = {"schema": {"$ref": "#/components/schemas/HTTPValidationError"}}
 
 WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
@@ -49,17 +50,33 @@ WHEN = {
 
 def refusal(request: Request, error: RequestError) -> Response:
     """The response to a request that fails with this error."""
-    return _problem(request, error.status, error.title, str(error), error.headers, error.fields)
+    fields = [FieldProblem(loc=list(loc), msg=msg) for loc, msg in error.fields]
+    problem = Problem(
+        title=error.title,
+        status=error.status,
+        detail=str(error),
+        request_id=request.state.request_id,
+        errors=fields or None,
+    )
+    return in_ascii(problem.model_dump(exclude_none=True), error.status, error.headers, MEDIA_TYPE)
 
 
-async def routing_problem(request: Request, error: HTTPException) -> Response:
-    """The response to a request that no route takes."""
-    detail = {
-        404: f"there is nothing at {request.url.path}",
-        405: f"{request.url.path} does not take {request.method}",
-    }.get(error.status_code, error.detail)
-    phrase = HTTPStatus(error.status_code).phrase
-    return _problem(request, error.status_code, phrase, detail, dict(error.headers or {}))
+def in_ascii(body: Any, status: int, headers: Mapping[str, str], media_type: str) -> Response:
+    """JSON. What is quoted from a request may hold half of a surrogate pair, which UTF-8 cannot."""
+    return Response(json.dumps(body), status, headers, media_type)
+
+
+async def not_routed(request: Request, error: HTTPException) -> Response:
+    """Name what no route takes. It answers nothing: the middleware does, as it does for all other errors.
+
+    Raises:
+        UnknownPath, MethodNotAllowed
+    """
+    if error.status_code == 404:
+        raise UnknownPath(f"there is nothing at {request.url.path}")
+    if error.status_code == 405:
+        raise MethodNotAllowed(f"{request.url.path} does not take {request.method}", (error.headers or {})["Allow"])
+    raise error
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -68,31 +85,21 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The application's OpenAPI document, in which problems have their own media type."""
+    """The application's OpenAPI document, in which problems have their own media type, and errors of FastAPI's own
+    validation, which never runs, do not exist."""
     without_problems = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = without_problems()
-        for path in document["paths"].values():
-            for operation in path.values():
-                for status, response in operation["responses"].items():
-                    if int(status) >= 400 and "application/json" in response["content"]:
-                        response["content"][MEDIA_TYPE] = response["content"].pop("application/json")
+        for operation in (operation for path in document["paths"].values() for operation in path.values()):
+            for status, response in [*operation["responses"].items()]:
+                shape = response.get("content", {}).get("application/json")
+                if shape == A_PROBLEM:
+                    response["content"][MEDIA_TYPE] = response["content"].pop("application/json")
+                elif shape == OF_FASTAPI:
+                    del operation["responses"][status]
+        for name in ("HTTPValidationError", "ValidationError"):
+            document.get("components", {}).get("schemas", {}).pop(name, None)
         return document
 
     return openapi
-
-
-def _problem(
-    request: Request,
-    status: int,
-    title: str,
-    detail: str,
-    headers: dict[str, str],
-    fields: Sequence[tuple[Sequence[str | int], str]] = (),
-) -> Response:
-    errors = [FieldProblem(loc=list(loc), msg=msg) for loc, msg in fields] or None
-    request_id = request.state.request_id
-    body = Problem(title=title, status=status, detail=detail, request_id=request_id, errors=errors)
-    # In ASCII, because what is quoted from a request may hold half of a surrogate pair, which UTF-8 cannot.
-    return Response(json.dumps(body.model_dump(exclude_none=True)), status, headers, MEDIA_TYPE)

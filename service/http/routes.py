@@ -1,15 +1,13 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
 from service import compression, dispatch
 from service.errors import NotReady
-from service.http.access import access
+from service.http.access import Guards
 from service.http.json_route import json_route
-from service.http.keys import Keys
 from service.http.limits import within_limits
 from service.http.problems import documented
 from service.metrics import Metrics
@@ -36,13 +34,8 @@ Reload = Callable[[], Awaitable[None]]
 """Loads the models anew, and replaces those that serve. Raises ReloadRefused."""
 
 
-def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reload, rates: Path | None) -> APIRouter:
-    """The routes that run models or tell about them; behind keys and rates where these are configured.
-
-    Args:
-        rates: where requests are counted for several servers, if so.
-    """
-    guards = access(settings, keys, rates)
+def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: Reload) -> APIRouter:
+    """The routes that run models or tell about them; behind keys and rates where these are configured."""
     router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
 
@@ -85,17 +78,17 @@ def model_routes(serving: Serving, settings: Settings, keys: Keys, reload: Reloa
         )
 
     @router.get("/models", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
-    async def list_models() -> ModelsResponse:
+    async def list_models(_: Request) -> ModelsResponse:
         """What serves here."""
         with serving.use() as models:
             return ModelsResponse(models=[_card(model) for model in models])
 
     @router.post("/models/reload", responses=documented(*guards.statuses, 409, 503), response_model_exclude_none=True)
-    async def reload_models() -> ModelsResponse:
+    async def reload_models(http: Request) -> ModelsResponse:
         """Load the models anew from their folder. They take over once each has proved itself by a forward pass, and
         requests go on meanwhile. If one is not as it should be, the models stay as they are."""
         await reload()
-        return await list_models()
+        return await list_models(http)
 
     return router
 

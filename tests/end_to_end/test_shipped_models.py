@@ -217,4 +217,4 @@ def test_models_tell_their_scores_and_metrics_count(server: httpx.Client) -> Non
         scores = json.loads((ARTIFACTS / name / "evaluation.json").read_text(encoding="utf-8"))
         assert model["evaluation"] == scores != {}
     server.post("/translate", json={"text": "Hi.", "target": "fr"}).raise_for_status()
-    assert 'attend_requests_total{route="/translate",status="200"}' in server.get("/metrics").text
+    assert 'attend_requests_total{dialect="native",route="/translate",status="200"}' in server.get("/metrics").text

@@ -61,17 +61,18 @@ def test_refusals_and_cancellations_count_from_zero() -> None:
 
 def test_requests_of_a_known_route_count_from_zero() -> None:
     metrics = Metrics()
-    metrics.expect(["/translate"])
+    metrics.expect("native", "/translate")
     for status in ("200", "500"):
-        labels = {"route": "/translate", "status": status}
+        labels = {"dialect": "native", "route": "/translate", "status": status}
         assert metrics.registry.get_sample_value("attend_requests_total", labels) == 0
 
 
 def test_a_request_that_takes_as_long_as_it_may_has_a_bucket() -> None:
     metrics = Metrics()
-    metrics.answered("/translate", 200, 299.0)
+    metrics.answered("native", "/translate", 200, 299.0)
     value = metrics.registry.get_sample_value
-    buckets = [value("attend_request_seconds_bucket", {"route": "/translate", "le": le}) for le in ("120.0", "300.0")]
+    labels = {"dialect": "native", "route": "/translate"}
+    buckets = [value("attend_request_seconds_bucket", labels | {"le": le}) for le in ("120.0", "300.0")]
     assert buckets == [0, 1]
 
 

@@ -156,7 +156,7 @@ async def test_a_client_that_left_frees_its_rows_within_one_step(serve: Serve, b
     assert len(messages) == 1, "nothing is sent to nobody"
     assert bench.rows.rows_of_steps == [1, 2, 1]  # the warm-up, the step that was running, the next request alone
     assert 'attend_cancelled_total{reason="client_gone",task="translation"} 1.0' in metrics
-    assert 'attend_requests_total{route="/translate",status="499"} 1.0' in metrics
+    assert 'attend_requests_total{dialect="native",route="/translate",status="499"} 1.0' in metrics
     assert 'attend_running{task="translation"} 0.0' in metrics
 
 

@@ -295,10 +295,10 @@ async def test_requests_are_counted_once_under_their_route(serve: Serve) -> None
         response = await client.get("/metrics")
     lines = response.text.splitlines()
     assert response.headers["content-type"].startswith("text/plain")
-    assert 'attend_requests_total{route="/translate",status="200"} 1.0' in lines
-    assert 'attend_requests_total{route="/translate",status="422"} 1.0' in lines
-    assert 'attend_requests_total{route="unmatched",status="404"} 1.0' in lines
-    assert 'attend_request_seconds_count{route="/translate"} 2.0' in lines
+    assert 'attend_requests_total{dialect="native",route="/translate",status="200"} 1.0' in lines
+    assert 'attend_requests_total{dialect="native",route="/translate",status="422"} 1.0' in lines
+    assert 'attend_requests_total{dialect="native",route="unmatched",status="404"} 1.0' in lines
+    assert 'attend_request_seconds_count{dialect="native",route="/translate"} 2.0' in lines
     assert 'attend_tokens_total{side="source",task="translation"} 4.0' in lines
     assert 'attend_model_info{model="tiny-en-fr",precision="fp32",provider="cpu",task="translation"} 1.0' in lines
 

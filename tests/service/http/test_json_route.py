@@ -54,7 +54,7 @@ def test_a_good_body_is_read_once(model: Any, monkeypatch: pytest.MonkeyPatch) -
     def read_again(body: bytes) -> Any:
         raise AssertionError(body)
 
-    monkeypatch.setattr(json_route, "_parsed", read_again)
+    monkeypatch.setattr(json_route, "parsed", read_again)
     assert read(model, '{"text": ["Là", "\\ud83d\\ude00"], "timeout_s": 5}'.encode()).text == ["Là", "😀"]
 
 

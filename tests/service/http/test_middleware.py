@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import ClientGone, NotReady, UnknownModel
+from service.http.dialects.dialect import Dialects
 from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
 from service.metrics import Metrics
 from service.serving import Serving
@@ -51,7 +52,8 @@ def behind(
     body_timeout_s: float = PATIENCE_S,
     access_log: bool = False,
 ) -> ASGIApp:
-    return Middleware(app, metrics or Metrics(), Serving(1), {}, max_body_bytes, body_timeout_s, access_log)
+    dialects = Dialects([], [])
+    return Middleware(app, metrics or Metrics(), Serving(1), dialects, {}, max_body_bytes, body_timeout_s, access_log)
 
 
 def client_of(app: ASGIApp) -> httpx.AsyncClient:
@@ -60,7 +62,8 @@ def client_of(app: ASGIApp) -> httpx.AsyncClient:
 
 def count(metrics: Metrics, status: int) -> float | None:
     """How many requests of no route were answered so."""
-    return metrics.registry.get_sample_value("attend_requests_total", {"route": "unmatched", "status": str(status)})
+    labels = {"dialect": "native", "route": "unmatched", "status": str(status)}
+    return metrics.registry.get_sample_value("attend_requests_total", labels)
 
 
 def refusal(sent: list[Message], status: int) -> str:
@@ -260,7 +263,7 @@ async def test_a_request_is_logged_only_where_that_is_asked_for_and_probes_never
     route: str, access_log: bool, logged: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def routed(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = SimpleNamespace(path=route)
+        scope["route"] = SimpleNamespace(path_format=route)
         await say_ok(scope, receive, send)
 
     caplog.set_level(logging.DEBUG, "service")
@@ -276,7 +279,7 @@ async def test_a_request_is_logged_only_where_that_is_asked_for_and_probes_never
 
 async def test_a_probe_that_fails_is_logged_like_any_request(caplog: pytest.LogCaptureFixture) -> None:
     async def not_ready(scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = SimpleNamespace(path="/health/ready")
+        scope["route"] = SimpleNamespace(path_format="/health/ready")
         raise NotReady("a reason")
 
     caplog.set_level(logging.INFO, "service")

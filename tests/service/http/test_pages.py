@@ -33,7 +33,7 @@ async def test_pages_are_counted_under_their_own_names(serve: Serve) -> None:
             assert (await client.get(path)).status_code == 200
         counted = (await client.get("/metrics")).text
     for route in ("/docs", "/openapi.json", "/", "/docs/{name}", "/playground/{name}"):
-        assert f'attend_requests_total{{route="{route}",status="200"}} 1.0' in counted
+        assert f'attend_requests_total{{dialect="native",route="{route}",status="200"}} 1.0' in counted
     assert "unmatched" not in counted
 
 
@@ -69,7 +69,7 @@ async def test_the_service_answers_under_its_path_and_without(serve: Serve, root
         redirected = await client.get(prefix)
         assert (redirected.status_code, redirected.headers["location"]) == (307, f"{prefix}/")
         counted = (await client.get("/metrics")).text
-    assert 'attend_requests_total{route="/translate",status="200"} 2.0' in counted
+    assert 'attend_requests_total{dialect="native",route="/translate",status="200"} 2.0' in counted
 
 
 async def test_the_description_names_no_server_where_no_path_is_configured(serve: Serve) -> None:

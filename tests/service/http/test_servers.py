@@ -94,7 +94,8 @@ async def test_in_a_storm_everybody_gets_the_answer_of_calm_or_a_named_error(
 def test_metrics_add_up_over_the_servers(service: Service) -> None:
     def answered() -> float:
         lines = service.get("/metrics").text.splitlines()
-        found = [line for line in lines if line.startswith('attend_requests_total{route="/embed",status="200"}')]
+        series = 'attend_requests_total{dialect="native",route="/embed",status="200"}'
+        found = [line for line in lines if line.startswith(series)]
         return float(found[0].split()[-1]) if found else 0.0
 
     before = answered()
@@ -106,7 +107,7 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
     assert 'attend_slots{task="translation"} 64.0' in metrics, "two loops with two searches"
     assert metrics.count(f'attend_build_info{{version="{__version__}"}} 1.0') == 1
     assert metrics.count('attend_rejected_total{reason="starting",task="embedding"} 0.0') == 1
-    assert metrics.count('attend_requests_total{route="/",status="200"} 0.0') == 1
+    assert metrics.count('attend_requests_total{dialect="native",route="/",status="200"} 0.0') == 1
 
 
 def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> None:

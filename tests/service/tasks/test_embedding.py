@@ -225,7 +225,7 @@ async def test_the_work_is_timed_counted_and_described(serve: Serve) -> None:
         document = (await client.get("/openapi.json")).json()
     parts = dict(part.split(";dur=") for part in response.headers["server-timing"].split(", "))
     assert float(parts["encode"]) > 0
-    assert 'attend_requests_total{route="/embed",status="200"} 1.0' in metrics
+    assert 'attend_requests_total{dialect="native",route="/embed",status="200"} 1.0' in metrics
     assert 'attend_tokens_total{side="source",task="embedding"} 3.0' in metrics
     assert 'attend_waiting{task="embedding"} 0.0' in metrics
     schemas = document["components"]["schemas"]

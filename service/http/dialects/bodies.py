@@ -1,0 +1,87 @@
+"""Bodies as other clients send them: JSON of whatever type, and forms."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+from service.errors import BadRequest
+from service.http.json_route import Body, check_encoding, parsed, read, validated
+
+ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
+
+MOST_FIELDS = 1000
+"""Of a form, repeated ones too."""
+
+
+async def json_body(model: type[Body], request: Request) -> Body:
+    """What a body says, which is JSON whatever type it declares.
+
+    Raises:
+        UnsupportedMediaType: it is compressed.
+        BadRequest, FieldsNotAcceptable: it is not JSON, or not what the model wants.
+    """
+    check_encoding(request.headers.get("content-encoding", ""))
+    return read(model, await request.body())
+
+
+async def form_or_json(model: type[Body], request: Request) -> Body:
+    """What query and body say.
+
+    Raises:
+        UnsupportedMediaType, BadRequest: the body cannot be read.
+        FieldsNotAcceptable: it is not what the model wants.
+    """
+    return validated(model, await fields_of(request))
+
+
+async def fields_of(request: Request) -> dict[str, Any]:
+    """The fields of the body, which is a form if its type says so and otherwise JSON, and those of the query that the
+    body does not have. One that is there several times is a list.
+
+    Raises:
+        UnsupportedMediaType: the body is compressed.
+        BadRequest: it is not what its type says.
+    """
+    if not hasattr(request.state, "fields"):  # read once, though the key may be among them
+        request.state.fields = _gathered(request.query_params.multi_items()) | await _of_body(request)
+    fields: dict[str, Any] = request.state.fields
+    return fields
+
+
+async def _of_body(request: Request) -> dict[str, Any]:
+    check_encoding(request.headers.get("content-encoding", ""))
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == "multipart/form-data":
+        return await _of_parts(request)
+    body = await request.body()
+    if media_type == "application/x-www-form-urlencoded":
+        return _of_form(body)
+    return parsed(body) if body else {}
+
+
+async def _of_parts(request: Request) -> dict[str, Any]:
+    try:
+        # Its size is limited already: so may be that of a field.
+        form = await request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=2**31)
+    except HTTPException as error:
+        raise BadRequest(f"the body is not a form: {error.detail}") from None
+    return _gathered(form.multi_items())
+
+
+def _of_form(body: bytes) -> dict[str, Any]:
+    try:
+        return _gathered(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8: {error.reason}") from None
+    except ValueError:
+        raise BadRequest(f"the body is a form of more than {MOST_FIELDS} fields") from None
+
+
+def _gathered(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, list[Any]] = {}
+    for name, value in items:
+        fields.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}

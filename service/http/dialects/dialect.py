@@ -1,0 +1,104 @@
+"""What the rest of HTTP knows of a dialect."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from service.errors import RequestError
+from service.http import problems
+from service.http.access import Access, Guards
+from service.http.dialects.bodies import ReadBody, json_body
+from service.http.json_route import json_route
+from service.serving import Serving
+from service.settings import Settings
+
+STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
+"""Of errors that any route may answer with, in native terms."""
+
+
+class ErrorBody(BaseModel):
+    """An error as a dialect shows it; fields that were not set are left out."""
+
+    @classmethod
+    def of(cls, error: RequestError) -> Self:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Dialect:
+    name: str
+    """Its setting, its label in metrics, its tag in the OpenAPI document."""
+    about: str
+    paths: tuple[str, ...]
+    """Whatever is at or below these is answered as the dialect has it."""
+    error: type[ErrorBody]
+    routers: Callable[[Serving, Settings, Access], list[APIRouter]]
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    """Of errors: the dialect's by the native ones, where they differ."""
+    is_open_to_all: bool = False
+    """Whether pages of every origin may read answers in a browser."""
+
+    def router(self, guards: Guards, read_body: ReadBody = json_body) -> APIRouter:
+        """A router of the dialect's routes that have these guards, and such bodies."""
+        return APIRouter(
+            route_class=json_route(guards, read_body),
+            dependencies=guards.described,
+            tags=[self.name],
+            responses=self._documented(*guards.statuses, *STATUSES),
+        )
+
+    def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
+        """The response to a request that fails with this error."""
+        status = self.statuses.get(error.status, error.status)
+        headers = error.headers if status == error.status else {}
+        return problems.in_ascii(
+            self.error.of(error).model_dump(exclude_unset=True), status, headers, "application/json"
+        )
+
+    def _documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
+        described: dict[int | str, dict[str, Any]] = {}
+        for native in statuses:
+            status = self.statuses.get(native, native)
+            before = f"{described[status]['description']} " if status in described else ""
+            described[status] = {"model": self.error, "description": f"{before}{problems.WHEN[native]}"}
+        return described
+
+
+class Native:
+    """The service's own."""
+
+    name = "native"
+
+    def refusal(self, request: Request, error: RequestError) -> Response:
+        return problems.refusal(request, error)
+
+
+AnyDialect = Dialect | Native
+
+
+class Dialects:
+    """Those of a server.
+
+    Args:
+        native_paths: which are nobody else's, though they may be below the paths of a dialect.
+    """
+
+    def __init__(self, dialects: Iterable[Dialect], native_paths: Collection[str]) -> None:
+        self._native = Native()
+        self._native_paths = frozenset(native_paths)
+        self._dialects = [(dialect, tuple(f"{path}/" for path in dialect.paths)) for dialect in dialects]
+        self.open_to_all = tuple(path for dialect, paths in self._dialects if dialect.is_open_to_all for path in paths)
+        """Below these, pages of every origin may read answers."""
+
+    def __iter__(self) -> Iterator[Dialect]:
+        return (dialect for dialect, _ in self._dialects)
+
+    def of(self, path: str) -> AnyDialect:
+        """Which a path belongs to; the first of several."""
+        if path in self._native_paths:
+            return self._native
+        below = f"{path}/"
+        return next((dialect for dialect, paths in self._dialects if below.startswith(paths)), self._native)
