@@ -185,6 +185,7 @@ class Settings(BaseSettings):
         description="Origins, comma-separated, such as https://example.org, whose pages may read answers in a browser "
         "(CORS); *: all. None by default.",
     )
+    openai: bool = Field(default=True, description="Whether clients of OpenAI may ask, below /v1.")
     root_path: str = Field(
         default="",
         description="Path under which a proxy serves the service, such as /attend, whether the proxy takes it off or "

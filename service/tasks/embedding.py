@@ -92,6 +92,12 @@ class Embedder:
         """Those that a translator reads; other models know none by name."""
         return Side(self.manifest.sources)
 
+    @property
+    def dimensions(self) -> int:
+        """Of the embedding of a text, where a request says nothing of pooling."""
+        own = self.manifest.embedding
+        return own.dimensions if own is not None else self.manifest.dimensions.d_model
+
     async def embed(
         self, request: EmbedRequest, timeout_s: float, timing: Timing
     ) -> tuple[list[TextEmbedding | TokenEmbeddings], int, int]:
@@ -143,7 +149,7 @@ class Embedder:
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
             by_default = Embedded.by_default(self.manifest)
-            kinds, projected, dimensions = by_default.pooling, by_default.projected, own.dimensions
+            kinds, projected, dimensions = by_default.pooling, by_default.projected, self.dimensions
         else:
             kinds = () if request.pooling == "none" else ("mean",)
             projected, dimensions = False, self.manifest.dimensions.d_model

@@ -40,9 +40,10 @@ POST routes without parameters in their path are called at once, as native ones 
 from collections.abc import Iterable
 
 from service.http.dialects.dialect import Dialect
+from service.http.dialects.openai import OPENAI
 from service.settings import Settings
 
-ALL: tuple[Dialect, ...] = ()
+ALL: tuple[Dialect, ...] = (OPENAI,)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:
