@@ -2,26 +2,31 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import TypeVar
 
+from service.directions import Directions, some
 from service.errors import NotAcceptable
-from service.registry import Models, some
+from service.registry import Models
 from service.schemas.answers import (
     DetectedLanguage,
     Detection,
     DetectResponse,
+    Piece,
+    Pivot,
     TranslateResponse,
     Translation,
     TranslationUsage,
 )
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.schemas.timing import Timing
+from service.tasks import pivot
 from service.tasks.detection import detected
-from service.tasks.translation import Translator
+from service.tasks.leg import Hear
+from service.tasks.pivot import Route
 from service.text.identification import Identified
-from service.text.languages import Direction, are_same, canonical
+from service.text.languages import are_same, canonical
 
 AUTO = "auto"
 LEAST_CONFIDENCE = 0.01
@@ -30,25 +35,58 @@ LEAST_CONFIDENCE = 0.01
 Result = TypeVar("Result")
 
 
-async def translate(models: Models, request: TranslateRequest, timeout_s: float, timing: Timing) -> TranslateResponse:
-    """Each text by the model for its language.
+async def translate(
+    models: Models, request: TranslateRequest, timeout_s: float, timing: Timing, hear: Hear | None = None
+) -> TranslateResponse:
+    """Each text by the model for its language, or by two.
+
+    Args:
+        hear: gets each piece of a translation as soon as it and those before it are done.
 
     Raises:
         UnknownModel, NotAcceptable: nothing here translates what is asked for.
         RequestError: what translators raise.
     """
-    name, source, target = request.model, request.source, request.target
-    if source == AUTO or (source is None and target is not None and len(models.sources(name, target)) > 1):
-        return await _translate_detected(models, request, timeout_s, timing)
+    source, target, directions = request.source, request.target, models.directions(request.model)
+    if source == AUTO or (source is None and target is not None and len(directions.sources(target)) > 1):
+        return await _translate_detected(directions, request, timeout_s, timing, hear)
+    if source is not None and target is not None and are_same(source, target) and not directions.has(source, target):
+        unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
+        return _answer(request, unchanged, canonical(source) or source, canonical(target) or target)
+    route = directions.route(source, target, request.pivot)
+    translations = await pivot.translate(route, request, timeout_s, timing, hear)
+    return _answer(request, translations, route[0][1].source, route[-1][1].target, route)
+
+
+async def stream(
+    models: Models, request: TranslateRequest, timeout_s: float, timing: Timing
+) -> AsyncGenerator[Piece | TranslateResponse, None]:
+    """The same, piece by piece; the whole answer comes last.
+
+    Raises:
+        RequestError: as above.
+    """
+    if request.attention:
+        raise NotAcceptable("attention comes with a whole answer, not with one in pieces")
+    heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+    work = asyncio.create_task(
+        translate(models, request, timeout_s, timing, lambda i, piece: heard.put_nowait((i, piece)))
+    )
+    work.add_done_callback(lambda _: heard.put_nowait(None))
+    waiting: dict[int, list[str]] = defaultdict(list)
+    index = 0
     try:
-        translator, direction = models.translator(name, source, target)
-    except NotAcceptable:
-        if source is None or target is None or not are_same(source, target):
-            raise
-        unchanged = [_unchanged(text) for text in request.text]
-        return _answer(unchanged, None, canonical(source) or source, canonical(target) or target)
-    translations = await translator.translate(request, direction, timeout_s, timing)
-    return _answer(translations, translator.manifest.name, direction.source, direction.target)
+        while (one := await heard.get()) is not None:
+            waiting[one[0]].append(one[1])
+            while waiting[index]:
+                piece = waiting[index].pop(0)
+                if piece:
+                    yield Piece(index=index, piece=piece)
+                else:
+                    index += 1
+        yield await work
+    finally:
+        work.cancel()
 
 
 async def detect(models: Models, request: DetectRequest, timeout_s: float, timing: Timing) -> DetectResponse:
@@ -59,38 +97,49 @@ async def detect(models: Models, request: DetectRequest, timeout_s: float, timin
         DeadlinePassed: it took longer than `timeout_s`.
     """
     with timing.tokenizing():
-        found = await detected(request.text, request.format, models.sources(request.model), timeout_s)
+        found = await detected(request.text, request.format, models.directions(request.model).sources(), timeout_s)
     return DetectResponse(detections=[Detection(languages=[*_told(ranked)]) for ranked in found])
 
 
 async def _translate_detected(
-    models: Models, request: TranslateRequest, timeout_s: float, timing: Timing
+    directions: Directions, request: TranslateRequest, timeout_s: float, timing: Timing, hear: Hear | None
 ) -> TranslateResponse:
     ends_at = perf_counter() + timeout_s
-    target = models.target(request.model, request.target)
-    sources = models.sources(request.model, target)
+    target = directions.target(request.target)
+    sources = directions.sources(target, request.pivot)
     with timing.tokenizing():
-        found = await detected(request.text, request.format, [*sources, target], timeout_s)
+        found = await detected(request.text, request.format, [*dict.fromkeys([*sources, target])], timeout_s)
     languages = [ranked[0] if ranked else None for ranked in found]
-    translations = [_unchanged(text) for text in request.text]
-    places: dict[tuple[Translator, Direction], list[int]] = defaultdict(list)
+    routes: dict[str, Route] = {}
+    places: dict[str, list[int]] = defaultdict(list)
+    unchanged = []
     for i, language in enumerate(languages):
-        if language is not None and not are_same(language.language, target):
-            if not language.is_served:
-                raise NotAcceptable(_refusal(i, len(languages), language, target, sources))
-            places[models.translator(request.model, language.language, target)].append(i)
-    parts = [request.model_copy(update={"text": [request.text[i] for i in group]}) for group in places.values()]
+        if language is None or are_same(language.language, target):
+            unchanged.append(i)
+            continue
+        if not language.is_served:
+            raise NotAcceptable(_refusal(i, len(languages), language, target, sources))
+        name = language.language
+        routes[name] = routes.get(name) or directions.route(name, target, request.pivot)
+        places[name].append(i)
+    translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
+    parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
     answers = await _all(
-        translator.translate(part, direction, ends_at - perf_counter(), timing)
-        for (translator, direction), part in zip(places, parts, strict=True)
+        pivot.translate(routes[name], part, ends_at - perf_counter(), timing, hear and _hear_of(places[name], hear))
+        for name, part in zip(routes, parts, strict=True)
     )
-    for ((translator, _), group), answer in zip(places.items(), answers, strict=True):
-        for i, translation in zip(group, answer, strict=True):
-            translation.model = translator.manifest.name
+    for name, answer in zip(routes, answers, strict=True):
+        for i, translation in zip(places[name], answer, strict=True):
+            translation.model, translation.pivot = _made_by(routes[name])
             translations[i] = translation
-    for translation, language in zip(translations, languages, strict=True):
-        translation.detected = _shown(language) if language is not None else None
-    return _answer(translations, None, AUTO, target)
+    for i, language in enumerate(languages):
+        translations[i].detected = _shown(language) if language is not None else None
+    return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
+
+
+def _hear_of(places: list[int], hear: Hear) -> Hear:
+    """For texts that are some of a request's."""
+    return lambda i, piece: hear(places[i], piece)
 
 
 async def _all(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
@@ -103,15 +152,32 @@ async def _all(awaitables: Iterable[Awaitable[Result]]) -> list[Result]:
             task.cancel()
 
 
-def _answer(translations: list[Translation], model: str | None, source: str, target: str) -> TranslateResponse:
+def _answer(
+    request: TranslateRequest, translations: list[Translation], source: str, target: str, route: Route | None = None
+) -> TranslateResponse:
+    model, through = _made_by(route) if route else (None, None)
     usage = TranslationUsage(
+        characters=sum(map(len, request.text)),
         source_tokens=sum(translation.source_tokens for translation in translations),
         target_tokens=sum(translation.target_tokens for translation in translations),
     )
-    return TranslateResponse(model=model, source=source, target=target, translations=translations, usage=usage)
+    return TranslateResponse(
+        model=model, pivot=through, source=source, target=target, translations=translations, usage=usage
+    )
 
 
-def _unchanged(text: str) -> Translation:
+def _made_by(route: Route) -> tuple[str | None, Pivot | None]:
+    """The one model, or what two went through."""
+    if len(route) == 1:
+        return route[0][0].manifest.name, None
+    (first, into), (second, _) = route
+    return None, Pivot(language=into.target, models=(first.manifest.name, second.manifest.name))
+
+
+def _unchanged(i: int, text: str, hear: Hear | None) -> Translation:
+    if hear is not None:
+        hear(i, text)
+        hear(i, "")
     return Translation(text=text, score=0, finish_reason="eos", source_tokens=0, target_tokens=0)
 
 

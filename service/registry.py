@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from itertools import islice, product
 from typing import Any, TypeVar
 
 from service.artifact import TOKENIZER, VOCABULARY, Artifact
+from service.directions import Directions, some
 from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.remote_loop import RemoteLoop
@@ -20,7 +20,7 @@ from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import ANY, Direction, Wanted, canonical
+from service.text.languages import Wanted, canonical
 from service.text.slots import slots_of
 from service.text.tokenization import Tokenizer, Vocabulary
 from service.watch import Watch
@@ -63,7 +63,7 @@ class Models:
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
-        self._preferred = translators if ordered else by_languages
+        self._directions = Directions(translators if ordered else by_languages, ordered=ordered)
 
     def __iter__(self) -> Iterator[Translator | Classifier | Embedder]:
         yield from self.translators
@@ -112,57 +112,14 @@ class Models:
             )
         self._changed = changed
 
-    def sources(self, name: str | None, target: str | None = None) -> list[str]:
-        """The languages that are translated, or those that are translated into the target.
+    def directions(self, name: str | None) -> Directions:
+        """Those of the translators, or of one.
 
         Raises:
             UnknownModel: no translation model has this name.
-            NotAcceptable: nobody translates into the target.
         """
-        translators = self._named(name, self._preferred, "translate")
-        for wanted in Wanted.closest_first(target):
-            writers = [one for one in translators if one.languages.targets.named(wanted)]
-            if writers:
-                return list(dict.fromkeys(source for one in writers for source in one.languages.sources.by_name))
-        raise NotAcceptable(_nobody(name, None, target, translators))
-
-    def target(self, name: str | None, target: str | None) -> str:
-        """The language into which is translated, by its name.
-
-        Raises:
-            UnknownModel: no translation model has this name.
-            NotAcceptable: nobody translates into it, or none is named and there are several.
-        """
-        translators = self._named(name, self._preferred, "translate")
-        for wanted in Wanted.closest_first(target):
-            found = dict.fromkeys(code for one in translators for code in one.languages.targets.named(wanted))
-            if len(found) > 1 and target is None:
-                raise NotAcceptable(f"several could be meant, name target: {some([*found])}")
-            if found:
-                return next(iter(found))
-        raise NotAcceptable(_nobody(name, None, target, translators))
-
-    def translator(self, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
-        """The direction that fits, and of the models that have it the first.
-
-        Raises:
-            UnknownModel: no translation model has this name.
-            NotAcceptable: no direction fits, or several do; the message names them.
-        """
-        translators = self._named(name, self._preferred, "translate")
-        for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
-            fitting = [(one, direction) for one in translators for direction in _first(2, one, *wanted)]
-            if fitting:
-                break
-        else:
-            raise NotAcceptable(_nobody(name, source, target, translators))
-        if self._ordered:
-            fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
-        if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
-            raise NotAcceptable(
-                f"several could serve, name model, source and target: {_directions(translators, *wanted)}"
-            )
-        return fitting[0]
+        named = self._named(name, self.translators, "translate")
+        return self._directions if name is None else Directions(named, name, self._ordered)
 
     def classifier(self, name: str | None) -> Classifier:
         """The one model that fits.
@@ -343,39 +300,6 @@ def _models(
         embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *attention))
     watch = Watch(loaded.artifacts.values())
     return Models(translators, classifiers, embedders, loops, loader, watch, ordered=bool(settings.models))
-
-
-FEW = 10
-"""Most directions of one translator, or languages, that a message lists."""
-
-
-def some(languages: SequenceOf[str]) -> str:
-    """A few languages by their names, many by their number."""
-    return ", ".join(languages) if len(languages) <= FEW else f"{len(languages)} languages"
-
-
-def _nobody(name: str | None, source: str | None, target: str | None, translators: list[Translator]) -> str:
-    nobody = "no model translates" if name is None else f"{name} does not translate"
-    asked = f"from {source or 'any language'} to {target or 'any language'}"
-    return f"{nobody} {asked}; there are {_directions(translators)}"
-
-
-def _directions(translators: list[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
-    """Which directions there are, from and to what is wanted."""
-    found = []
-    for translator in translators:
-        name, listed = translator.manifest.name, _first(FEW + 1, translator, source, target)
-        if len(listed) <= FEW:
-            found += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
-        else:
-            sides = translator.languages.sources.named(source), translator.languages.targets.named(target)
-            read, written = (side[0] if len(side) == 1 else f"{len(side)} languages" for side in sides)
-            found.append(f"{read} to {written} ({name}, see /models)")
-    return ", ".join(found)
-
-
-def _first(most: int, translator: Translator, source: Wanted, target: Wanted) -> list[Direction]:
-    return [*islice(translator.languages.directions(source, target), most)]
 
 
 def _languages(embedders: list[Embedder]) -> str:

@@ -33,6 +33,11 @@ class Document:
         rendered = [part if isinstance(part, str) else part.render(next(remaining)) for part in self.parts]
         return "".join(rendered)
 
+    def translated(self, passages: Sequence[Passage], translations: Sequence[Restored]) -> "Document":  # noqa: ARG002
+        """The text with translated passages for its own, to be translated again."""
+        remaining = iter(passages)
+        return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
+
 
 def parse(html: str) -> Document:
     """Read a document, a fragment, or what is neither: nothing is refused."""

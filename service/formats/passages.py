@@ -5,7 +5,7 @@ A passage knows how each character of its text is written, so that what is not t
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from service.formats.flanking import Tags, flanking
@@ -64,12 +64,65 @@ class Passage:
     after: str
     elements: list[Element]
     """Each after its parent; those of one parent in order."""
-    keep: list[Span]
+    keep: Sequence[Span] = ()
     """Spans of the text that a translation is to have as they are."""
-    notation: Notation
+    notation: Notation = HTML
+    sentences: Sequence[Span] | None = None
+    """Where its sentences are, if that is known: a translation has those of its source."""
 
     def render(self, translation: Restored) -> str:
-        """The passage with a translation for its text."""
+        """The passage with a translation for its text, as the format writes it."""
+        written = replace(self, written=self._written(translation), elements=self.placed(translation))
+        pieces, position = [self.before], 0
+        for place, tag in written.tags():
+            pieces += [*written.written[position:place], tag]
+            position = place
+        return "".join([*pieces, *written.written[position:], self.after])
+
+    def translated(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
+        """The passage with a translation for its text, to be translated again.
+
+        Args:
+            keep, sentences: spans of the translation.
+        """
+        written, elements = self._written(translation), self.placed(translation, as_written=False)
+        return replace(
+            self, text=translation.text, written=written, elements=elements, keep=[*keep], sentences=[*sentences]
+        )
+
+    def part(self, start: int, text: str) -> "Passage":
+        """A part of its text. No element goes on beyond it; one that is empty and at its end is of the next part."""
+        end = start + len(text)
+        is_last = end == len(self.text)
+        numbers = [
+            i
+            for i, element in enumerate(self.elements)
+            if start <= element.span.start and (element.span.start < end or is_last)
+        ]
+        new_number = {old: new for new, old in enumerate(numbers)}
+        elements = [
+            replace(
+                self.elements[i],
+                span=self.elements[i].span.moved(-start),
+                parent=None if (parent := self.elements[i].parent) is None else new_number[parent],
+            )
+            for i in numbers
+        ]
+        return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
+
+    def tags(self) -> Iterator[tuple[int, str]]:
+        """Start tags and end tags in order, and before which character each stands."""
+        inside: list[Element] = []
+        for element in self.elements:
+            while inside and (element.parent is None or inside[-1] is not self.elements[element.parent]):
+                closed = inside.pop()
+                yield closed.span.end, closed.end_tag
+            yield element.span.start, element.start_tag
+            inside.append(element)
+        for element in reversed(inside):
+            yield element.span.end, element.end_tag
+
+    def _written(self, translation: Restored) -> list[str]:
         text = translation.text
         characters = [self.notation.escapes.get(character, character) for character in text]
         block = BLOCK.match(text) if self.notation.begins_line else None
@@ -80,32 +133,28 @@ class Passage:
                 characters[target.start : target.end] = self.written[source.start : source.end]
         if self.notation.has_marks and text != self.text:
             _part_code(characters)
-        pieces, position = [self.before], 0
-        for place, tag in self.tags(translation):
-            pieces += [*characters[position:place], tag]
-            position = place
-        return "".join([*pieces, *characters[position:], self.after])
+        return characters
 
-    def tags(self, translation: Restored) -> Iterator[tuple[int, str]]:
-        """Start tags and end tags in order, and before which character of a translation each stands."""
-        tags, places = self.placed(translation)
+    def placed(self, translation: Restored, as_written: bool = True) -> list[Element]:
+        """The elements of a translation.
+
+        Args:
+            as_written: with their tags as they are written there.
+        """
+        tags, places = self._tags_and_places(translation)
         children: dict[int | None, list[int]] = {}
         for i in sorted(range(len(places)), key=lambda i: places[i].pair):
             children.setdefault(self.elements[i].parent, []).append(i)
-        inside: list[tuple[int | None, Iterator[int]]] = [(None, iter(children.get(None, [])))]
-        while inside:
-            parent, left = inside[-1]
-            child = next(left, None)
-            if child is not None:
-                yield places[child].start, tags[child][0]
-                inside.append((child, iter(children.get(child, []))))
-            else:
-                if parent is not None:
-                    yield places[parent].end, tags[parent][1]
-                inside.pop()
+        elements: list[Element] = []
+        left: list[tuple[int, int | None]] = [(i, None) for i in reversed(children.get(None, []))]
+        while left:
+            i, parent = left.pop()
+            left += [(child, len(elements)) for child in reversed(children.get(i, []))]
+            element = replace(self.elements[i], span=places[i], parent=parent)
+            elements.append(replace(element, start_tag=tags[i][0], end_tag=tags[i][1]) if as_written else element)
+        return elements
 
-    def placed(self, translation: Restored) -> tuple[Tags, list[Span]]:
-        """The tags of each element, and where they go in a translation."""
+    def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:
         text = translation.text
         parts = [
             Part(element.span, element.parent, is_apart=element.is_image or element.start_tag.startswith(tuple(SPACE)))

@@ -5,7 +5,7 @@ What is a mark is CommonMark's rule, and a little less, since people who write p
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.formats.inline_marks import PAIRS, marks
 from service.formats.passages import Element, Notation, Passage
@@ -23,30 +23,53 @@ INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
 GOES_ON = re.compile(rf"\.{LETTER}|\(")
 """Behind __init__, __main__."""
 
+NONE = Edits((), ())
+
 
 @dataclass(frozen=True)
-class Marked:
-    """A text and its marks."""
+class Plain:
+    """A text with its marks, if it has any."""
 
     text: str
     """As it was sent."""
     passage: Passage
     """The text without them."""
-    edits: Edits
+    edits: Edits = NONE
     """From the one to the other."""
 
-    def render(self, translation: Restored) -> tuple[str, Edits]:
+    @property
+    def passages(self) -> list[Passage]:
+        return [self.passage]
+
+    def shown(self, translation: Restored) -> tuple[str, Edits]:
         """A translation with marks, and the edits that made it."""
-        tags = self.passage.tags(translation)
-        return edited(translation.text, [(Span(position, position), tag) for position, tag in tags])
+        if not self.passage.elements:
+            return translation.text, NONE
+        written = replace(self.passage, elements=self.passage.placed(translation))
+        return edited(translation.text, [(Span(position, position), tag) for position, tag in written.tags()])
+
+    def render(self, translations: Iterable[Restored]) -> str:
+        """A translation with marks."""
+        (translation,) = translations
+        return self.shown(translation)[0]
+
+    def translated(self, passages: Sequence[Passage], translations: Sequence[Restored]) -> "Plain":
+        """The text with a translation for its own, to be translated again."""
+        text, edits = self.shown(translations[0])
+        return Plain(text, passages[0], Edits(edits.new, edits.old))
 
 
-def marked(text: str, terms: Iterable[Span] = ()) -> Marked | None:
-    """A text that has marks; what is kept of it has none inside.
+def read(text: str, terms: Iterable[Span] = ()) -> Plain:
+    """A text; what is kept of it has no marks inside.
 
     Args:
         terms: what is kept with its marks, in order.
     """
+    return marked(text, terms) or Plain(text, Passage(text, text, "", "", [], notation=Notation({})))
+
+
+def marked(text: str, terms: Iterable[Span] = ()) -> Plain | None:
+    """A text that has marks."""
     pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
     if pairs:
         kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
@@ -64,7 +87,7 @@ def marked(text: str, terms: Iterable[Span] = ()) -> Marked | None:
         parent = inside[-1][0] if inside else None
         inside.append((len(elements), end.start))
         elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
-    return Marked(text, Passage(bare, [*bare], "", "", elements, [], Notation({}, has_marks=True)), edits)
+    return Plain(text, Passage(bare, bare, "", "", elements, notation=Notation({}, has_marks=True)), edits)
 
 
 def _units(text: str) -> Iterator[Span]:

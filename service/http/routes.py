@@ -1,12 +1,15 @@
 """The routes. A handler validates, submits, awaits and shapes; errors and metrics are not its business."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
 from fastapi import APIRouter, Request, Response
 
 from service import compression, dispatch
 from service.errors import NotReady
+from service.http import event_stream
 from service.http.access import Guards
+from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.limits import within_limits
 from service.http.problems import documented
@@ -17,12 +20,15 @@ from service.schemas.answers import (
     DetectResponse,
     EmbedResponse,
     EmbedUsage,
+    LanguagesResponse,
     ModelCard,
     ModelsResponse,
+    Piece,
     Status,
     TranslateResponse,
 )
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
+from service.schemas.timing import Timing
 from service.serving import Serving
 from service.settings import Settings
 from service.tasks.classification import Classifier
@@ -43,6 +49,9 @@ def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: R
     async def translate(request: TranslateRequest, http: Request) -> TranslateResponse:
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
         timeout_s = within_limits(request, settings)
+        if (media_type := event_stream.wanted(http)) is not None:
+            pieces = _in_pieces(serving, request, timeout_s, http.state.timing)
+            return EventStream(await anext(pieces), pieces, media_type, http)  # type: ignore[return-value]
         with serving.use() as models:
             return await dispatch.translate(models, request, timeout_s, http.state.timing)
 
@@ -76,6 +85,12 @@ def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: R
             dimensions=dimensions,
             usage=EmbedUsage(tokens=n_tokens),
         )
+
+    @router.get("/languages", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
+    async def list_languages(_: Request) -> LanguagesResponse:
+        """Which languages are translated into which, by one model or by two."""
+        with serving.use() as models:
+            return LanguagesResponse(languages=models.directions(None).reachable())
 
     @router.get("/models", responses=documented(*guards.statuses, 503), response_model_exclude_none=True)
     async def list_models(_: Request) -> ModelsResponse:
@@ -116,6 +131,15 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
         return await compression.answer(metrics.render(), request, metrics.MEDIA_TYPE)
 
     return router
+
+
+async def _in_pieces(
+    serving: Serving, request: TranslateRequest, timeout_s: float, timing: Timing
+) -> AsyncGenerator[Piece | TranslateResponse, None]:
+    with serving.use() as models:
+        async with aclosing(dispatch.stream(models, request, timeout_s, timing)) as pieces:
+            async for piece in pieces:
+                yield piece
 
 
 def _card(model: Translator | Classifier | Embedder) -> ModelCard:

@@ -109,6 +109,13 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(description="Probability of the language.", examples=[0.98])
 
 
+class Pivot(BaseModel):
+    """A language in between, and the two models that translate into it and from it."""
+
+    language: str = Field(examples=["en"])
+    models: tuple[str, str]
+
+
 class Translation(Alternative):
     """The best translation of a text."""
 
@@ -119,6 +126,7 @@ class Translation(Alternative):
     model: str | None = Field(
         default=None, description="Which translated, where the source was detected and is not the target."
     )
+    pivot: Pivot | None = Field(default=None, description="In place of a model, where two translated.")
     alternatives: list[Alternative] | None = Field(
         default=None, description="The next best, where they were asked for."
     )
@@ -128,18 +136,41 @@ class Translation(Alternative):
 
 
 class TranslationUsage(BaseModel):
-    source_tokens: int
+    characters: int = Field(description="Of the texts.")
+    source_tokens: int = Field(description="With a pivot those of both models together.")
     target_tokens: int
 
 
 class TranslateResponse(BaseModel):
     model: str | None = Field(
-        default=None, description="Which translated. None where sources were detected, or the source is the target."
+        default=None,
+        description="Which translated. None where sources were detected, the source is the target, or two did.",
     )
+    pivot: Pivot | None = Field(default=None, description="In place of a model, where two translated.")
     source: str = Field(description="auto: detected, and told of each text.")
     target: str
     translations: list[Translation] = Field(description="One per input text, in order.")
     usage: TranslationUsage
+
+
+class Piece(BaseModel):
+    """A part of a translation, told as soon as it and those before it are done."""
+
+    index: int = Field(description="Of the text.")
+    piece: str = Field(description="The pieces of a text make its translation.")
+
+
+class Reachable(BaseModel):
+    """Languages into which one is translated."""
+
+    language: str = Field(examples=["fr"])
+    name: str = Field(description="In English.", examples=["French"])
+    targets: list[str] = Field(description="By one model.")
+    through_pivot: list[str] = Field(description="By two models, through another language.")
+
+
+class LanguagesResponse(BaseModel):
+    languages: list[Reachable] = Field(description="Those that are translated from or into.")
 
 
 class Detection(BaseModel):

@@ -159,6 +159,10 @@ class TranslateRequest(_AttendingRequest):
     target: str | None = Field(
         default=None, min_length=1, description="Language code; needed only where several could serve.", examples=["fr"]
     )
+    pivot: bool = Field(
+        default=True,
+        description="Whether two models may do it together, through a third language, where none has the direction.",
+    )
     beam_size: int | None = Field(
         default=None, ge=1, le=MAX_BEAM_SIZE, description="Width of the search; the model's own by default."
     )

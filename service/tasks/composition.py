@@ -2,93 +2,22 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from service.engine.beam_search import Hypothesis, Search
-from service.engine.scheduler import Sequence
-from service.formats.document import Document
-from service.formats.plain import Marked
+from service.formats.plain import Plain
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.alignment import AlignedSentence, View, after_prefix, aligned, split_words, word_weights, words_of
-from service.tasks.attention import Seen, Selection, prefix_of
+from service.tasks.attention import Selection, prefix_of
+from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.placeholders import Protected
 from service.text.restoration import Restored, restore, untranslated
-from service.text.sentences import join, with_wide_marks
-from service.text.slots import Slot
+from service.text.sentences import FIRST, Before, join, with_wide_marks
 from service.text.spans import Edits, Span, overlapping
 from service.text.tokenization import Tokenizer
 
 NO_WEIGHTS = np.zeros((0, 0), np.float32)
-
-
-@dataclass
-class Sentence:
-    """A sentence of a paragraph, or a part of one that is short enough for the model, on its way through the model."""
-
-    span: Span
-    """In the protected text of its paragraph."""
-    sequence: Sequence[Search]
-    prefix: tuple[int, ...] = ()
-    """Tokens of the source that stand before the sentence."""
-    slots: list[tuple[int, Slot]] = field(default_factory=list)
-    """What stands for placeholders of its paragraph, by their numbers."""
-    rewound: Hypothesis | None = None
-    """In place of the best one, where that lacked some of the slots."""
-    seen: Sequence[Seen] | None = None
-
-    def hypothesis(self, rank: int = 0) -> Hypothesis:
-        """The best one; another rank is another of the best, or the last of them."""
-        if rank == 0 and self.rewound is not None:
-            return self.rewound
-        hypotheses = self.sequence.output.best()
-        return hypotheses[min(rank, len(hypotheses) - 1)]
-
-    @property
-    def has_all_slots(self) -> bool:
-        token_ids = self.hypothesis().token_ids
-        return all(slot.target_id in token_ids for _, slot in self.slots)
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """A text, or a passage of a document, and its sentences."""
-
-    protected: Protected
-    sentences: list[Sentence]
-
-    @property
-    def needs_alignment(self) -> bool:
-        """Whether a placeholder has no slot in the translation of its sentence."""
-        with_slots = {number for sentence in self.sentences for number, _ in sentence.slots}
-        spans = [sentence.span for sentence in self.sentences]
-        return not all(one.has_all_slots for one in self.sentences) or any(
-            number not in with_slots and (not one.stand_in or len(set(overlapping(spans, one.place))) == 2)
-            for number, one in enumerate(self.protected.placeholders)
-        )
-
-
-@dataclass(frozen=True)
-class Manuscript:
-    """One text of a request: a paragraph, or a document with any number of them."""
-
-    paragraphs: list[Paragraph]
-    document: Document | None = None
-    marked: Marked | None = None
-    """The marks of a plain text."""
-
-    @property
-    def sentences(self) -> list[Sentence]:
-        return [sentence for paragraph in self.paragraphs for sentence in paragraph.sentences]
-
-    @property
-    def needs_alignment(self) -> bool:
-        """Whether something must be put back where its words went."""
-        has_tags = self.document is not None or self.marked is not None
-        return has_tags or any(paragraph.needs_alignment for paragraph in self.paragraphs)
 
 
 def composed(
@@ -100,27 +29,23 @@ def composed(
         selection: of attention matrices to return, if any.
         alignment: whether to return it.
     """
-    sentences = manuscript.sentences
+    sentences, reading = manuscript.sentences, manuscript.reading
     source_tokens = sum([len(sentence.sequence.source_ids) for sentence in sentences])
-    if manuscript.document is not None:
-        passages = [_restored_passage(paragraph, tokenizer, direction) for paragraph in manuscript.paragraphs]
-        whole = _alternative(sentences, 0, manuscript.document.render(passages))
+    if not isinstance(reading, Plain):
+        passages = []
+        for passage in manuscript.paragraphs:
+            text, targets = _joined(passage, 0, tokenizer, direction)
+            passages.append(_restored(manuscript, passage, text, targets, tokenizer)[0])
+        whole = _alternative(sentences, 0, reading.render(passages))
         return Translation(**vars(whole), source_tokens=source_tokens)
     (paragraph,) = manuscript.paragraphs
     protected = paragraph.protected
     text, targets = _joined(paragraph, 0, tokenizer, direction)
-    is_attended = any(sentence.seen for sentence in sentences)
-    aligned_sentences = _aligned_sentences(paragraph, targets, tokenizer) if is_attended else []
-    restored = Restored(text, Edits((), ()), (), list)
-    if protected.edits.old or manuscript.marked:
-        # Only then do all sentences that were attended to have weights.
-        read = aligned_sentences if manuscript.needs_alignment else []
-        restored = _restored(paragraph, text, targets, read, tokenizer)
-    shown, put_in = _with_marks(manuscript, restored)
+    restored, aligned_sentences = _restored(manuscript, paragraph, text, targets, tokenizer)
+    shown, put_in = reading.shown(restored)
     best = _alternative(sentences, 0, shown)
     translation = Translation(**vars(best), source_tokens=source_tokens)
-    marked = manuscript.marked
-    sent, taken_out = (marked.text, marked.edits) if marked else (protected.original, Edits((), ()))
+    sent, taken_out = reading.text, reading.edits
     source = View(protected.text, sent, lambda span: taken_out.before(protected.edits.before(span)))
     target = View(text, shown, lambda span: put_in.after(restored.edits.after(span)))
     if len(sentences) > 1:
@@ -140,13 +65,33 @@ def composed(
     return translation
 
 
-def _restored_passage(paragraph: Paragraph, tokenizer: Tokenizer, direction: Direction) -> Restored:
-    """The translation of a passage of a document."""
-    text, targets = _joined(paragraph, 0, tokenizer, direction)
-    return _restored(paragraph, text, targets, _aligned_sentences(paragraph, targets, tokenizer), tokenizer)
+def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
+    """The translation of a piece of a text alone, and what comes before the next piece."""
+    restored = []
+    for paragraph in manuscript.paragraphs:
+        text, targets = _joined(paragraph, 0, tokenizer, direction, before)
+        restored.append(_restored(manuscript, paragraph, text, targets, tokenizer)[0])
+        if isinstance(manuscript.reading, Plain):
+            before = Before(paragraph.protected.text[-1:], text[-1:])
+    return manuscript.reading.render(restored), before
 
 
-def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Direction) -> tuple[str, list[Span]]:
+def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Reading:
+    """The translation of a text, to be translated again: its sentences are known, and what is kept."""
+    passages, translations = [], []
+    for passage, paragraph in zip(manuscript.reading.passages, manuscript.paragraphs, strict=True):
+        text, targets = _joined(paragraph, 0, tokenizer, direction)
+        restored, _ = _restored(manuscript, paragraph, text, targets, tokenizer)
+        keep = [there for here, there in restored.copies if len(set(overlapping(paragraph.named, here))) == 2]
+        sentences = [restored.edits.after(target) for target in targets]
+        passages.append(passage.translated(restored, keep, sentences))
+        translations.append(restored)
+    return manuscript.reading.translated(passages, translations)
+
+
+def _joined(
+    paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Direction, before: Before = FIRST
+) -> tuple[str, list[Span]]:
     """The translation of the protected text, and where the translation of each sentence is in it."""
     text, spans = paragraph.protected.text, [sentence.span for sentence in paragraph.sentences]
     decoded = tokenizer.decode([sentence.hypothesis(rank).token_ids for sentence in paragraph.sentences])
@@ -154,12 +99,7 @@ def _joined(paragraph: Paragraph, rank: int, tokenizer: Tokenizer, direction: Di
         with_wide_marks(target, sentence.span.of(text), direction.target_subtag)
         for sentence, target in zip(paragraph.sentences, decoded, strict=True)
     ]
-    return join(text, spans, targets, direction.source_subtag, direction.target_subtag)
-
-
-def _with_marks(manuscript: Manuscript, restored: Restored) -> tuple[str, Edits]:
-    """The translation of a plain text with its marks, and the edits that made it."""
-    return manuscript.marked.render(restored) if manuscript.marked else (restored.text, Edits((), ()))
+    return join(text, spans, targets, direction.source_subtag, direction.target_subtag, before)
 
 
 def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
@@ -188,7 +128,7 @@ def _alternatives(
         joined, targets = _joined(paragraph, rank, tokenizer, direction)
         in_order = _aligned_in_order(paragraph, joined, targets)
         slots = _slots(paragraph, targets, tokenizer, rank)
-        text, _ = _with_marks(manuscript, restore(paragraph.protected, joined, slots, in_order))
+        text = manuscript.reading.render([restore(paragraph.protected, joined, slots, in_order)])
         by_text.setdefault(text, _alternative(paragraph.sentences, rank, text))
     return list(by_text.values())[1:] or None
 
@@ -213,13 +153,18 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
 
 
 def _restored(
-    paragraph: Paragraph, text: str, targets: list[Span], sentences: list[AlignedSentence], tokenizer: Tokenizer
-) -> Restored:
-    """The paragraph with its placeholders."""
+    manuscript: Manuscript, paragraph: Paragraph, text: str, targets: list[Span], tokenizer: Tokenizer
+) -> tuple[Restored, list[AlignedSentence]]:
+    """A paragraph with its placeholders, and those of its sentences that were attended to."""
     if not paragraph.sentences:
-        return untranslated(paragraph.protected)
-    aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in sentences]
-    return restore(paragraph.protected, text, _slots(paragraph, targets, tokenizer), aligned_words)
+        return untranslated(paragraph.protected), []
+    sentences = _aligned_sentences(paragraph, targets, tokenizer)
+    if not paragraph.protected.edits.old and not manuscript.has_tags:
+        return Restored(text, Edits((), ()), (), list), sentences
+    # Only then do all sentences that were attended to have weights.
+    read = sentences if manuscript.needs_alignment else []
+    aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in read]
+    return restore(paragraph.protected, text, _slots(paragraph, targets, tokenizer), aligned_words), sentences
 
 
 def _slots(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int = 0) -> dict[int, Span]:

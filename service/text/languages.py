@@ -67,6 +67,23 @@ def subtag(code: str) -> str:
 
 
 @lru_cache(maxsize=10_000)
+def english_name(code: str) -> str:
+    """Brazilian Portuguese, Serbian (Latin); a code that is no language's is its own name."""
+    tag = canonical(code)
+    if tag is None:
+        return code
+    from babel import Locale  # its names take 9 MB: once somebody asks
+
+    english = Locale("en")
+    whole, (language, *further) = tag.replace("-", "_"), tag.split("-")
+    if whole in english.languages:
+        return str(english.languages[whole])
+    inside = [str(english.scripts.get(part) or english.territories.get(part) or part) for part in further]
+    name = str(english.languages.get(language, language))
+    return f"{name} ({', '.join(inside)})" if inside else name
+
+
+@lru_cache(maxsize=10_000)
 def script(code: str) -> str | None:
     """In which a language is written (ISO 15924), as its code says or as is likely; None where a code is no
     language's."""

@@ -2,8 +2,9 @@
 afterwards."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from service.text.kept_kinds import Reads
@@ -62,6 +63,42 @@ class Protected:
                 return True
             start = place.end
         return any(map(str.isalpha, self.text[start : span.end]))
+
+    def original_position(self, position: int) -> int:
+        """Where in the original text a position between two sentences of the protected text is; what is shown as
+        nothing there is behind it."""
+        old, new = self.edits.old, self.edits.new
+        n = bisect_left(new, position, key=lambda span: span.start)
+        if n < len(new) and new[n].start == position:
+            return old[n].start
+        return position + (old[n - 1].end - new[n - 1].end if n else 0)
+
+    def part(self, start: int, end: int) -> tuple["Protected", int]:
+        """What is between two such positions, and how many placeholders are before it. The end of the text is one."""
+        is_last = end == len(self.text)
+        original = Span(
+            self.original_position(start) if start else 0,
+            len(self.original) if is_last else self.original_position(end),
+        )
+
+        def inside(spans: Sequence[Span]) -> slice:
+            first, last = (bisect_left(spans, position, key=lambda span: span.start) for position in (start, end))
+            return slice(first if start else 0, len(spans) if is_last else last)
+
+        edits, numbers = inside(self.edits.new), inside(self._places)
+        placeholders = (
+            replace(
+                one,
+                span=one.span.moved(-original.start),
+                place=one.place.moved(-start),
+                taken_out=one.taken_out.moved(-original.start),
+            )
+            for one in self.placeholders[numbers]
+        )
+        old = tuple(span.moved(-original.start) for span in self.edits.old[edits])
+        new = tuple(span.moved(-start) for span in self.edits.new[edits])
+        text = self.text[start:end]
+        return Protected(original.of(self.original), text, tuple(placeholders), Edits(old, new)), numbers.start
 
     @cached_property
     def _places(self) -> list[Span]:

@@ -7,6 +7,7 @@ mark before an entry of a list is no part of a sentence. Offsets count character
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import sentencex
 
@@ -138,8 +139,28 @@ def with_wide_marks(target: str, source: str, language: str) -> str:
     return _LAST_MARKS.sub(lambda marks: "".join(_WIDE[language][mark] for mark in marks.group()), target)
 
 
+class Before(NamedTuple):
+    """What comes before a piece of a text.
+
+    Attributes:
+        source: the text's last character.
+        target: that of its translation.
+    """
+
+    source: str
+    target: str
+
+
+FIRST = Before("", "")
+
+
 def join(
-    text: str, sources: Sequence[Span], targets: Iterable[str], source_language: str, target_language: str
+    text: str,
+    sources: Sequence[Span],
+    targets: Iterable[str],
+    source_language: str,
+    target_language: str,
+    before: Before = FIRST,
 ) -> tuple[str, list[Span]]:
     """The text with each source span replaced by its target, and where the targets stand in the result.
 
@@ -151,9 +172,10 @@ def join(
     pieces: list[str] = []
     spans, position, length = [], 0, 0
     for source, target in zip(sources, targets, strict=True):
-        gap = text[position : source.start] or (space if position else "")
-        if wide and pieces and not gap.strip(" ") and is_unspaced(pieces[-1][-1:] + target[:1]):
-            gap = wide.get(text[position - 1], "") if pieces[-1][-1:].isalnum() else ""
+        last_source, last_target = (text[position - 1], pieces[-1][-1:]) if pieces else before
+        gap = text[position : source.start] or (space if pieces or before.target else "")
+        if wide and (pieces or last_target) and not gap.strip(" ") and is_unspaced(last_target + target[:1]):
+            gap = wide.get(last_source, "") if last_target.isalnum() else ""
         spans.append(Span(length + len(gap), length + len(gap) + len(target)))
         pieces += [gap, target]
         position, length = source.end, spans[-1].end

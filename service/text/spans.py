@@ -16,6 +16,9 @@ class Span:
     def pair(self) -> tuple[int, int]:
         return self.start, self.end
 
+    def moved(self, by: int) -> "Span":
+        return Span(self.start + by, self.end + by)
+
     def of(self, text: str) -> str:
         return text[self.start : self.end]
 

@@ -60,6 +60,9 @@ class Terms:
                     break
 
 
+NO_TERMS = Terms((), (), {})
+
+
 def _is_whole(text: str, span: Span) -> bool:
     """Whether no letter goes on beside a letter of the term."""
     edges = (text[max(0, span.start - 1) : span.start + 1], text[span.end - 1 : span.end + 1])

@@ -11,6 +11,8 @@ from service.loader import show_one_device
 from service.metrics import Metrics
 from service.registry import Models, load_models
 from service.settings import Settings
+from service.tasks.translation import Translator
+from service.text.languages import Direction
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
 
@@ -35,6 +37,12 @@ def models(root: Path) -> Models:
     return load_models(Settings(artifacts=root, provider="cpu", threads=1, loops=0), Metrics())
 
 
+def route(models: Models, name: str | None, source: str | None, target: str | None) -> tuple[Translator, Direction]:
+    """The only leg."""
+    (leg,) = models.directions(name).route(source, target, pivot=False)
+    return leg
+
+
 @pytest.mark.parametrize(
     ("wanted", "name", "direction"),
     [
@@ -46,9 +54,9 @@ def models(root: Path) -> Models:
     ],
 )
 def test_what_is_said_is_enough_where_one_fits(
-    models: Models, wanted: tuple[str | None, ...], name: str, direction: tuple[str, str]
+    models: Models, wanted: tuple[str | None, str | None, str | None], name: str, direction: tuple[str, str]
 ) -> None:
-    translator, found = models.translator(*wanted)
+    translator, found = route(models, *wanted)
     assert translator.manifest.name == name
     assert (found.source, found.target) == direction
 
@@ -56,8 +64,8 @@ def test_what_is_said_is_enough_where_one_fits(
 def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path) -> None:
     named = load_models(Settings(artifacts=root, provider="cpu", loops=0, models="tweets, en-fr,en-de-en"), Metrics())
     assert [model.manifest.name for model in named] == ["en-fr", "en-de-en", "tweets"]
-    assert named.translator(None, "en", None)[0].manifest.name == "en-fr"
-    assert named.translator(None, None, "de")[0].manifest.name == "en-de-en"
+    assert route(named, None, "en", None)[0].manifest.name == "en-fr"
+    assert route(named, None, None, "de")[0].manifest.name == "en-de-en"
     assert named.embedder(None, None).manifest.name == "tweets"
     with pytest.raises(ArtifactRefused, match="has no model reviewz; there are en-de-en, en-fr, reviews, tweets"):
         load_models(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
@@ -84,7 +92,7 @@ def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_several_that_fit_are_named(models: Models) -> None:
     with pytest.raises(NotAcceptable, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"):
-        models.translator(None, "en", None)
+        route(models, None, "en", None)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +130,7 @@ def loaded(root: Path, **settings: object) -> Models:
 def test_of_several_models_for_a_direction_the_first_in_order_or_the_one_of_fewest_languages_answers(
     many: Path, order: str, wanted: tuple[str | None, str], name: str, direction: tuple[str, str]
 ) -> None:
-    translator, found = loaded(many, models=order).translator(None, *wanted)
+    translator, found = route(loaded(many, models=order), None, *wanted)
     assert translator.manifest.name == name
     assert (found.source, found.target) == direction
 
@@ -131,12 +139,12 @@ def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) 
     models = loaded(many)
     all_of_them = "202 languages to 202 languages (all, see /models)"
     with pytest.raises(NotAcceptable, match="several could serve") as refused:
-        models.translator(None, None, None)
+        route(models, None, None, None)
     assert str(refused.value).endswith(f": mul-ltg (any-ltg), en-fr (good), en-fr (quick), {all_of_them}")
     with pytest.raises(NotAcceptable, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"):
-        models.translator("all", "en", None)
+        route(models, "all", "en", None)
     with pytest.raises(NotAcceptable, match=r"all does not translate from xx to fr; there are 202 languages to 202"):
-        models.translator("all", "xx", "fr")
+        route(models, "all", "xx", "fr")
     with pytest.raises(NotAcceptable, match=r"several .*: 202 languages \(all\), en \(quick\)"):
         models.embedder(None, None)
     assert models.embedder(None, "zho_Hant").manifest.name == "all"
@@ -144,9 +152,9 @@ def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) 
 
 def test_the_first_model_in_order_is_asked_for_its_direction_where_it_has_several(many: Path) -> None:
     ordered = loaded(many, models="good,all")
-    assert ordered.translator(None, None, None)[0].manifest.name == "good"
+    assert route(ordered, None, None, None)[0].manifest.name == "good"
     with pytest.raises(NotAcceptable, match="several could serve, name model, source and target"):
-        loaded(many, models="all,good").translator(None, None, None)
+        route(loaded(many, models="all,good"), None, None, None)
 
 
 def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Models) -> None:
@@ -161,12 +169,12 @@ def test_an_unknown_language_names_those_available(models: Models) -> None:
     with pytest.raises(
         NotAcceptable, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
     ):
-        models.translator(None, "xx", None)
+        route(models, None, "xx", None)
 
 
 def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
     with pytest.raises(NotAcceptable, match=r"from any language to de; there are en-fr \(en-fr\)$"):
-        models.translator("en-fr", None, "de")
+        route(models, "en-fr", None, "de")
 
 
 def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
@@ -185,7 +193,7 @@ def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
 
 def test_an_unknown_model_names_those_that_can(models: Models) -> None:
     with pytest.raises(UnknownModel, match="no model named 'reviews' can translate here; there are en-de-en, en-fr"):
-        models.translator("reviews", None, None)
+        route(models, "reviews", None, None)
     with pytest.raises(UnknownModel, match="no model named 'en-fr' can classify here; there are reviews, tweets"):
         models.classifier("en-fr")
     with pytest.raises(UnknownModel, match="no model named '' can classify here"):

@@ -68,8 +68,7 @@ def test_marks_of_emphasis_are_such_in_the_translation(
     mass = np.resize(np.array(attention, np.float32), (len(target), len(source)))
     mass /= np.maximum(1, mass.sum(axis=1, keepdims=True))
     restored = restore(protect(passage.text), text, [AlignedWords(source, target, mass)])
-    _, places = passage.placed(restored)
-    assume(all(place.start < place.end for place in places))
+    assume(all(element.span.start < element.span.end for element in passage.placed(restored)))
     lineages: list[list[str]] = []
     for one in passage.elements:
         lineages.append([*([] if one.parent is None else lineages[one.parent]), one.start_tag])

@@ -69,7 +69,7 @@ def test_marks_go_where_the_aligned_words_went(text: str, translation: str, link
     assert found is not None
     protected = protect(found.passage.text)
     restored = restore(protected, translation, [aligned(protected.text, translation, links)])
-    shown, edits = found.render(restored)
+    shown, edits = found.shown(restored)
     assert shown == expected
     for word in words(restored.text):
         assert edits.after(word).of(shown) == word.of(restored.text)
@@ -108,7 +108,7 @@ TEXTS = st.lists(
 def test_a_text_comes_out_as_it_is_without_a_translation(text: str) -> None:
     found = marked(text)
     if found is not None:
-        shown, edits = found.render(untranslated(protect(found.passage.text)))
+        shown, edits = found.shown(untranslated(protect(found.passage.text)))
         assert shown == text
         assert edits.new == found.edits.old
 

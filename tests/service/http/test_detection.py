@@ -77,7 +77,7 @@ async def test_a_source_that_is_the_target_comes_back(
         answer = await translated(client, **body)
         problem(await client.post("/translate", json=body | {"model": "none"}), 404)
     assert [one["text"] for one in answer["translations"]] == body["text"]
-    assert answer["usage"] == {"source_tokens": 0, "target_tokens": 0}
+    assert answer["usage"] == {"characters": sum(map(len, body["text"])), "source_tokens": 0, "target_tokens": 0}
     assert "model" not in answer
 
 

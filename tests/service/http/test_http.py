@@ -64,7 +64,7 @@ async def test_one_sentence_is_translated(serve: Serve, oracle: Oracle) -> None:
     assert translation.pop("score") == pytest.approx(log_prob / target_tokens, rel=1e-4)
     assert translation.pop("finish_reason") in {"eos", "length", "repetition"}
     assert translation == {"text": text, "source_tokens": source_tokens, "target_tokens": target_tokens}
-    usage = {"source_tokens": source_tokens, "target_tokens": target_tokens}
+    usage = {"characters": 16, "source_tokens": source_tokens, "target_tokens": target_tokens}
     assert body == {"model": "tiny-en-fr", "source": "en", "target": "fr", "usage": usage}
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
+from service.formats import plain
 from service.tasks import composition
-from service.tasks.composition import Manuscript, Paragraph, Sentence
+from service.tasks.manuscript import Manuscript, Paragraph, Sentence
 from service.text.languages import Direction
 from service.text.sentences import sentence_spans
 from service.text.slots import Slot
@@ -39,7 +40,7 @@ def composed(text: str, target: str, *translations: str) -> str:
         search = Search(10, finished=[Hypothesis([i, *slots], -0.1, "eos")])
         pairs = [(token - 1000, Slot(words[token], 0, token)) for token in slots]
         sentences.append(Sentence(span, Sequence([0], search), slots=pairs))
-    manuscript = Manuscript([Paragraph(protected, sentences)])
+    manuscript = Manuscript(plain.read(text), [Paragraph(protected, sentences)])
     direction, tokenizer = Direction(source="en", target=target), Dictated([*translations], words)
     return composition.composed(manuscript, tokenizer, direction, selection=None, alignment=False).text
 

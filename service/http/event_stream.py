@@ -1,0 +1,62 @@
+"""Answers in pieces, each sent as soon as it is there: server-sent events, or lines of JSON."""
+
+from collections.abc import AsyncGenerator
+
+from fastapi import Request, Response
+from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
+
+from service.errors import RequestError
+from service.http.problems import refusal
+from service.schemas.answers import Piece
+
+EVENTS, LINES = "text/event-stream", "application/x-ndjson"
+
+
+def wanted(request: Request) -> str | None:
+    """The media type in which a client wants to have an answer in pieces, if it does."""
+    accepted = request.headers.get("accept", "")
+    return next((media_type for media_type in (EVENTS, LINES) if media_type in accepted), None)
+
+
+class EventStream(Response):
+    """Pieces and, at last, the whole answer. An error after the first piece is told as a piece is, and is the last.
+
+    Args:
+        first: if it cannot be had, there is no stream, and the error has a status of its own.
+        rest: what comes behind it.
+    """
+
+    def __init__(
+        self, first: BaseModel, rest: AsyncGenerator[BaseModel, None], media_type: str, request: Request
+    ) -> None:
+        # Proxies would collect pieces until there are many.
+        super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, media_type=media_type)
+        del self.headers["content-length"]
+        self._first = first
+        self._rest = rest
+        self._request = request
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            await self._send(send, _name(self._first), self._json(self._first))
+            async for one in self._rest:
+                await self._send(send, _name(one), self._json(one))
+        except RequestError as error:
+            await self._send(send, "error", bytes(refusal(self._request, error).body))
+        finally:
+            await self._rest.aclose()
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _send(self, send: Send, name: str, content: bytes) -> None:
+        is_event = self.media_type == EVENTS
+        body = b"event: %s\ndata: %s\n\n" % (name.encode(), content) if is_event else content + b"\n"
+        await send({"type": "http.response.body", "body": body, "more_body": True})
+
+    def _json(self, one: BaseModel) -> bytes:
+        return one.model_dump_json(exclude_none=True).encode()
+
+
+def _name(one: BaseModel) -> str:
+    return "piece" if isinstance(one, Piece) else "answer"

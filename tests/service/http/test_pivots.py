@@ -1,0 +1,172 @@
+"""Two models where none has the direction: each sentence comes out as they give it one after the other."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.schemas.answers import Links, ShownToken
+from service.tasks.pivot import _composed
+from tests.service.conftest import Client, Serve, problem
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+
+pytestmark = pytest.mark.anyio
+
+SENTENCES = ["the red dog runs.", "a cat sees the horse.", "the dog sees."]
+
+
+@pytest.fixture(scope="module")
+def through_english(tmp_path_factory: pytest.TempPathFactory, tiny_classifier: TinyClassifier) -> Path:
+    """French and Russian into English, English into German."""
+    root = tmp_path_factory.mktemp("through_english")
+    for seed, source, target in ((3, "fr", "en"), (7, "ru", "en"), (11, "en", "de")):
+        languages = {"sources": [language(source)], "targets": [language(target)]}
+        TinyTranslator(seed).save(root / source, f"{source}-{target}", **languages)
+    tiny_classifier.save(root / "reviews")
+    return root
+
+
+async def asked(client: Client, **body: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = (await client.post("/translate", json=body)).raise_for_status().json()
+    return answer
+
+
+async def one_after_the_other(client: Client, sentence: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    first = await asked(client, text=sentence, source="fr", target="en")
+    (into,) = first["translations"]
+    second = await asked(client, text=into["text"], source="en", target="de", split_sentences=False, **options)
+    return into, second["translations"][0]
+
+
+async def test_each_sentence_goes_through_both(serve: Serve, through_english: Path) -> None:
+    async with serve(artifacts=through_english) as client:
+        answer = await asked(client, text=" ".join(SENTENCES), source="fr", target="de")
+        legs = [await one_after_the_other(client, sentence) for sentence in SENTENCES]
+        many = await asked(client, text=[*SENTENCES, " ".join(SENTENCES)], source="fr", target="de")
+    (translation,) = answer["translations"]
+    assert translation["text"] == " ".join(second["text"] for _, second in legs)
+    assert translation["source_tokens"] == sum(leg["source_tokens"] for both in legs for leg in both)
+    assert translation["target_tokens"] == sum(leg["target_tokens"] for both in legs for leg in both)
+    tokens = [sum(both[n]["target_tokens"] for both in legs) for n in (0, 1)]
+    scores = [sum(both[n]["score"] * both[n]["target_tokens"] for both in legs) / tokens[n] for n in (0, 1)]
+    assert translation["score"] == pytest.approx(sum(scores), rel=1e-4)
+    assert answer["pivot"] == {"language": "en", "models": ["fr-en", "en-de"]}
+    assert (answer.get("model"), answer["source"], answer["target"]) == (None, "fr", "de")
+    assert answer["usage"]["characters"] == len(" ".join(SENTENCES))
+    for segment, sentence, (_, second) in zip(translation["segments"], SENTENCES, legs, strict=True):
+        (start, end), (into, to) = segment["source"], segment["target"]
+        assert " ".join(SENTENCES)[start:end] == sentence
+        assert translation["text"][into:to] == second["text"]
+    assert many["translations"][-1] == translation
+    assert [one["text"] for one in many["translations"][:-1]] == [second["text"] for _, second in legs]
+
+
+async def test_alternatives_and_length_are_those_of_the_second(serve: Serve, through_english: Path) -> None:
+    options: dict[str, Any] = {"beam_size": 4, "alternatives": 3, "max_target_tokens": 5}
+    async with serve(artifacts=through_english) as client:
+        answer = await asked(client, text=SENTENCES[0], source="fr", target="de", **options)
+        into = (await asked(client, text=SENTENCES[0], source="fr", target="en", beam_size=4))["translations"][0]
+        second = await asked(client, text=into["text"], source="en", target="de", split_sentences=False, **options)
+    (translation,), (expected,) = answer["translations"], second["translations"]
+    assert translation["text"] == expected["text"]
+    assert [one["text"] for one in translation["alternatives"]] == [one["text"] for one in expected["alternatives"]]
+    for one, other in zip(translation["alternatives"], expected["alternatives"], strict=True):
+        assert one["score"] == pytest.approx(other["score"] + into["score"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {
+            "text": "<p>The <b>dog</b> of {name}.</p><ul><li>A <i>cat</i> &amp; <code>x()</code></li></ul>",
+            "format": "html",
+        },
+        {"text": "# The **dog**\n\nA `cat` and [Attend](https://example.org) of {name}.\n", "format": "markdown"},
+        {"text": "The **dog** of {name}. See Attend at https://example.org!\n\n- a _cat_ 42 😀"},
+    ],
+)
+async def test_tags_kept_spans_and_terms_survive_both(
+    serve: Serve, through_english: Path, body: dict[str, Any]
+) -> None:
+    kept = {"dog": "Köter"}
+    async with serve(artifacts=through_english) as client:
+        answer = await asked(client, source="fr", target="de", glossary=kept, keep=["Attend"], **body)
+        direct = await asked(client, source="fr", target="en", glossary=kept, keep=["Attend"], **body)
+    text, whole = answer["translations"][0]["text"], direct["translations"][0]["text"]
+    pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p>", "</p>", "<li>", "</li>",
+              "<code>x()</code>", "# ", "`cat`", "- ")  # fmt: skip
+    for piece in (*pieces, "<b>", "</b>", "<i>", "</i>", "**", "_"):
+        assert text.count(piece) == body["text"].replace("dog", "Köter").count(piece) == whole.count(piece), piece
+
+
+async def test_sources_that_nobody_names_may_go_through_a_pivot(serve: Serve, through_english: Path) -> None:
+    texts = ["le chien court sur la plage", "the dog runs on the beach", "собака бежит по пляжу", "42"]
+    async with serve(artifacts=through_english) as client:
+        answer = await asked(client, text=texts, source="auto", target="de")
+        alone = [
+            await asked(client, text=text, source=source, target="de")
+            for text, source in zip(texts, ("fr", "en", "ru"), strict=False)
+        ]
+    found = answer["translations"]
+    assert [one.get("detected", {}).get("language") for one in found] == ["fr", "en", "ru", None]
+    assert [one.get("model") for one in found] == [None, "en-de", None, None]
+    assert [one.get("pivot", {}).get("models") for one in found] == [["fr-en", "en-de"], None, ["ru-en", "en-de"], None]
+    assert [one["text"] for one in found[:3]] == [one["translations"][0]["text"] for one in alone]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"pivot": False}, "no model translates from fr to de; there are .*; with pivot it goes through en"),
+        ({"model": "fr-en"}, "fr-en does not translate from fr to de"),
+        ({"attention": True}, "attention is of one model, and .* two, fr-en and en-de, through en"),
+        ({"alternatives": 4}, "alternatives is 4, a beam of"),
+        ({"source": "es"}, "no model translates from es to de"),
+        ({"target": "ja"}, "no model translates from fr to ja"),
+    ],
+)
+async def test_what_cannot_be_is_refused(
+    serve: Serve, through_english: Path, body: dict[str, Any], detail: str
+) -> None:
+    async with serve(artifacts=through_english) as client:
+        response = await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"} | body)
+    assert re.match(detail, problem(response, 422)["detail"])
+
+
+async def test_one_deadline_holds_for_both(serve: Serve, through_english: Path) -> None:
+    body = {"text": ["the dog " * 200] * 40, "source": "fr", "target": "de", "timeout_s": 0.001}
+    async with serve(artifacts=through_english) as client:
+        problem(await client.post("/translate", json=body), 504)
+
+
+async def test_languages_are_listed_with_what_can_be_had(serve: Serve, through_english: Path) -> None:
+    async with serve(artifacts=through_english) as client:
+        found = (await client.get("/languages")).raise_for_status().json()["languages"]
+    assert found == [
+        {"language": "de", "name": "German", "targets": [], "through_pivot": []},
+        {"language": "en", "name": "English", "targets": ["de"], "through_pivot": []},
+        {"language": "fr", "name": "French", "targets": ["en"], "through_pivot": ["de"]},
+        {"language": "ru", "name": "Russian", "targets": ["en"], "through_pivot": ["de"]},
+    ]
+
+
+def links(source: str, target: str, pairs: str) -> Links:
+    def tokens(text: str) -> list[ShownToken]:
+        starts = [text.index(word) for word in text.split()]
+        return [
+            ShownToken(token=text[start:].split()[0], span=(start, start + len(text[start:].split()[0])))
+            for start in starts
+        ]
+
+    return Links(source=tokens(source), target=tokens(target), pairs=pairs, spans=[])
+
+
+def test_an_alignment_is_that_of_both() -> None:
+    """Though they cut the text between them into other tokens."""
+    first = links("le chien", "the do g", "0-0 1-1 1-2")
+    first.target[1].span, first.target[2].span = (4, 6), (6, 7)
+    second = links("the dog", "der Hund", "0-0 1-1")
+    both = _composed(first, second)
+    assert both.pairs == "0-0 1-1"
+    assert both.spans == [((0, 2), (0, 3)), ((3, 8), (4, 8))]

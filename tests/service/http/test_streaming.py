@@ -1,0 +1,144 @@
+"""Answers in pieces: they make the whole answer, each comes as soon as it is there, and who leaves frees the rest."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service.engine.pool import Pool
+from service.errors import DeadlinePassed
+from service.metrics import Metrics
+from service.registry import load_models
+from service.settings import Settings
+from tests.service.conftest import Client, Serve, problem, server_of
+from tests.service.http.test_pivots import through_english
+
+pytestmark = pytest.mark.anyio
+
+__all__ = ["through_english"]
+TEXTS: list[dict[str, Any]] = [
+    {"text": "the red dog runs. a cat sees the horse.  the dog sees!\n\n\tthe horse\n"},
+    {"text": ["the dog. a cat.", "42 😀", "the man sees the beach. the field."]},
+    {"text": "the **dog. a cat** sees. the *horse* runs. See https://example.org. [^1] a {name}! {b}the cat.{/b} x"},
+    {"text": "犬が走る。猫が見る。「馬」", "keep": ["馬"]},
+    {"text": "{n, plural, one {# dog runs. a cat.} other {# dogs run.}}"},
+    {"text": "a dog\\nthe cat.\\nthe red dog don\\'t run. a cat &File"},
+    {"text": "<p>the <b>dog. a cat</b> runs.</p><ul><li>a <i>cat</i><li>a dog &amp; x</ul>", "format": "html"},
+    {
+        "text": "# the **dog**\n\na `cat`. the horse of {name}.\n\n| a | dog |\n|---|---|\n| the | cat |\n",
+        "format": "markdown",
+    },
+    {"text": "the dog. a cat. the horse runs.", "alternatives": 2, "beam_size": 4, "alignment": True},
+    {"text": "the dog. a cat. the horse runs.", "glossary": {"horse": "Ross"}, "split_sentences": False},
+    {"text": ".", "source": "en"},
+]
+
+
+def events(body: str, media_type: str) -> list[dict[str, Any]]:
+    if media_type == "application/x-ndjson":
+        return [json.loads(line) for line in body.splitlines()]
+    found = []
+    for event in body.removesuffix("\n\n").split("\n\n"):
+        name, data = event.split("\n")
+        content = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {'piece' if 'piece' in content else 'answer' if 'usage' in content else 'error'}"
+        found.append(content)
+    return found
+
+
+async def streamed(client: Client, media_type: str = "application/x-ndjson", **body: Any) -> list[dict[str, Any]]:
+    response = (await client.post("/translate", json=body, headers={"Accept": media_type})).raise_for_status()
+    assert response.headers["Content-Type"].startswith(media_type)
+    return events(response.text, media_type)
+
+
+@pytest.mark.parametrize("body", TEXTS)
+@pytest.mark.parametrize("media_type", ["text/event-stream", "application/x-ndjson"])
+async def test_the_pieces_make_the_answer(serve: Serve, body: dict[str, Any], media_type: str) -> None:
+    async with serve() as client:
+        whole = (await client.post("/translate", json=body)).raise_for_status().json()
+        *pieces, last = await streamed(client, media_type, **body)
+    assert last == whole
+    assert [piece["index"] for piece in pieces] == sorted(piece["index"] for piece in pieces)
+    for i, translation in enumerate(whole["translations"]):
+        assert "".join(piece["piece"] for piece in pieces if piece["index"] == i) == translation["text"]
+
+
+async def test_there_is_a_piece_for_each_sentence(serve: Serve) -> None:
+    async with serve() as client:
+        *pieces, _ = await streamed(client, text="the dog. " * 100)
+        *passages, _ = await streamed(client, text="<p>the dog. a cat." * 9, format="html")
+    assert len(pieces) == 100
+    assert len(passages) == 9
+
+
+@pytest.mark.parametrize("source", ["fr", "auto"])
+async def test_through_a_pivot_the_pieces_are_those_of_the_second_leg(
+    serve: Serve, through_english: Path, source: str
+) -> None:
+    texts = ["le chien court sur la plage. le chat dort dans la maison.", "the dog runs on the beach.", "42"]
+    body = {"text": texts if source == "auto" else texts[0], "source": source, "target": "de"}
+    async with serve(artifacts=through_english) as client:
+        whole = (await client.post("/translate", json=body)).raise_for_status().json()
+        *pieces, last = await streamed(client, **body)
+    assert last == whole
+    assert [piece["index"] for piece in pieces] == ([0, 0, 1, 2] if source == "auto" else [0, 0])
+    for i, translation in enumerate(whole["translations"]):
+        assert "".join(piece["piece"] for piece in pieces if piece["index"] == i) == translation["text"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"text": ""}, 422), ({"text": "a", "attention": True}, 422), ({"text": "a", "target": "xx"}, 422),
+     ({"text": "a", "model": "none"}, 404)],
+)  # fmt: skip
+async def test_what_fails_before_the_first_piece_has_its_own_status(
+    serve: Serve, body: dict[str, Any], status: int
+) -> None:
+    async with serve() as client:
+        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), status)
+
+
+async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, n_runs = Pool.run, 0
+
+    async def fails_later(self: Pool[Any], *given: Any, **options: Any) -> Any:
+        nonlocal n_runs
+        n_runs += 1
+        if n_runs > 3:
+            await asyncio.sleep(0)
+            raise DeadlinePassed("too late")
+        return await run(self, *given, **options)
+
+    monkeypatch.setattr(Pool, "run", fails_later)
+    async with serve() as client:
+        *pieces, last = await streamed(client, text="the dog. a cat. the man. a horse. the field.")
+        assert (await client.get("/health/ready")).status_code == 200
+    assert pieces
+    assert (last["status"], last["detail"]) == (504, "too late")
+
+
+async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
+    settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
+    metrics = Metrics()
+    models = load_models(settings, metrics)
+    server = server_of(models, metrics, settings, log_level="critical")
+    serving = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    body = {"text": "the dog runs. " * 2000}
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+        client.stream("POST", "/translate", json=body, headers={"Accept": "application/x-ndjson"}) as response,
+    ):
+        assert json.loads(await anext(response.aiter_lines()))["index"] == 0
+    async with asyncio.timeout(10):
+        while sum(state.waiting + state.running for state in models.states()):
+            await asyncio.sleep(0.01)
+    assert 0 < metrics.tokens.labels("translation", "source")._value.get() < 2000 * 5
+    server.should_exit = True
+    await serving
