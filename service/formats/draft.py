@@ -79,7 +79,7 @@ class Draft:
     def part(self) -> None:
         """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
         for i in range(len(self._written) - 1, max(0, len(self._written) - MOST_OF_REFERENCE) - 1, -1):
-            if self._written[i] in "&<":
+            if self._written[i] in ("&", "<"):
                 self._written[i] = self.notation.escapes[self._written[i]]
             if not self._written[i].isalnum() and self._written[i] != "#":
                 break

@@ -134,6 +134,8 @@ def protect(
             taken_out, in_its_place = one.span, ""
         else:
             taken_out = _with_space(text, one.span)
+            if shown and taken_out.start < shown[-1][0].end:  # the space between two goes with the first
+                taken_out = Span(shown[-1][0].end, taken_out.end)
             in_its_place = " " * _is_between_words(text, taken_out)
         shown.append((taken_out, in_its_place))
         replaced.append((one, taken_out, word))

@@ -6,7 +6,7 @@ from service.text import placeholders
 from service.text.kept_spans import apostrophes
 from service.text.restoration import untranslated
 from service.text.spans import Span
-from tests.service.stand_ins import protect
+from tests.service.stand_ins import protect, restore
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,14 @@ def test_what_is_no_word_is_not_shown(text: str, expected: str) -> None:
     protected = protect(text)
     assert protected.text == expected
     assert untranslated(protected).text == text
+
+
+@pytest.mark.parametrize("text", ["[^1] [^2] A dog.", "</b> </i> a dog", "&nbsp; &nbsp;;"])
+def test_the_space_between_two_marks_that_begin_a_line_is_taken_out_once(text: str) -> None:
+    protected = protect(text)
+    taken_out = [one.taken_out for one in protected.placeholders]
+    assert taken_out[0].end <= taken_out[1].start
+    assert restore(protected, protected.text).text == text
 
 
 def test_an_apostrophe_of_program_text_is_read_as_one() -> None:
