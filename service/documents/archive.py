@@ -1,0 +1,102 @@
+"""A file that is a zip with XML in it, opened with care: it may be damaged, or made to fill the memory."""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+
+from lxml import etree
+
+from service.errors import NotAcceptable, TooLarge
+
+BEGINS = b"PK\x03\x04"
+METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+"""Ways to compress that documents may use."""
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, ValueError)
+
+MOST_FILES = 10_000
+MOST_TAGS = 1_000_000
+"""Of the XML that is read, which takes some 100 bytes of memory for each."""
+
+Archive = list[tuple[zipfile.ZipInfo, bytes]]
+
+
+def is_zip(data: bytes) -> bool:
+    return data.startswith(BEGINS)
+
+
+def names(data: bytes) -> set[str]:
+    """What the files in it are called.
+
+    Raises:
+        NotAcceptable: it is damaged.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as opened:
+            return set(opened.namelist())
+    except DAMAGED as error:
+        raise NotAcceptable(f"the file is a damaged zip: {error}") from None
+
+
+def unpacked(data: bytes, most_bytes: int) -> Archive:
+    """Every file in it, in order.
+
+    Raises:
+        NotAcceptable: it is damaged, encrypted, or packed in an unusual way.
+        TooLarge: unpacked it is larger than `most_bytes`, or of too many files.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as opened:
+            _check(opened.infolist(), most_bytes)
+            return [(info, opened.read(info)) for info in opened.infolist()]
+    except DAMAGED as error:
+        raise NotAcceptable(f"the file is a damaged zip: {error}") from None
+
+
+def packed(archive: Archive, replaced: Mapping[str, bytes]) -> bytes:
+    """The archive with other contents for some of its files; the rest has its names, times and bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as writing:
+        for info, content in archive:
+            writing.writestr(info, replaced.get(info.filename, content))
+    return buffer.getvalue()
+
+
+def parsed(xml: bytes, name: str) -> etree._Element:
+    """The root of a file of XML; nothing that it names is loaded or put in.
+
+    Raises:
+        NotAcceptable: it is no XML in UTF-8 or UTF-16, or has a document type definition.
+        TooLarge: it has too many tags.
+    """
+    if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
+        xml = xml.decode("utf-16", "replace").encode()
+    if (n_tags := xml.count(b"<")) > MOST_TAGS:
+        raise TooLarge(f"{name} has {n_tags} tags, the limit is {MOST_TAGS}")
+    if b"<!DOCTYPE" in xml:
+        raise NotAcceptable(f"{name} has a document type definition, which no document has")
+    parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        return etree.fromstring(xml, parser)
+    except etree.XMLSyntaxError as error:
+        raise NotAcceptable(f"{name} is damaged: {error.msg}") from None
+
+
+def serialized(root: etree._Element) -> bytes:
+    xml: bytes = etree.tostring(root.getroottree(), xml_declaration=True, encoding="UTF-8", standalone=True)
+    return xml
+
+
+def _check(infos: list[zipfile.ZipInfo], most_bytes: int) -> None:
+    if len(infos) > MOST_FILES:
+        raise TooLarge(f"the file has {len(infos)} files in it, the limit is {MOST_FILES}")
+    n_bytes = sum(info.file_size for info in infos)  # no file is read further than it says
+    if n_bytes > most_bytes:
+        raise TooLarge(f"unpacked the file has {n_bytes} bytes, the limit is {most_bytes}")
+    if len({info.filename for info in infos}) < len(infos):
+        raise NotAcceptable("the file is a damaged zip: two files in it have the same name")
+    for info in infos:
+        if info.flag_bits & 1:
+            raise NotAcceptable("the file is encrypted: save it without a password")
+        if info.compress_type not in METHODS:
+            raise NotAcceptable(f"{info.filename} is compressed in a way that documents do not use")

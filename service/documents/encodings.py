@@ -1,0 +1,46 @@
+"""Files of text: which bytes they begin with, and how their characters are written. A file is written as it was read.
+
+Without a byte order mark a file is UTF-8. Nothing is guessed: a wrong guess spoils a file and nobody notices.
+"""
+
+import codecs
+import re
+from dataclasses import dataclass
+
+from service.errors import NotAcceptable
+
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
+"""What no text has. A form feed and an escape may be there."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    name: str = "utf-8"
+    mark: bytes = b""
+    errors: str = "strict"
+    """What becomes of a character that the encoding has not."""
+
+    def encoded(self, text: str) -> bytes:
+        return self.mark + text.encode(self.name, self.errors)
+
+
+def decoded(data: bytes, otherwise: Encoding | None = None) -> tuple[str, Encoding]:
+    """The text of a file, and its encoding.
+
+    Args:
+        otherwise: the encoding where no mark tells it; UTF-8 by default.
+
+    Raises:
+        NotAcceptable: it is no text in this encoding.
+    """
+    mark = next(filter(data.startswith, MARKS), b"")
+    encoding = Encoding(MARKS[mark], mark) if mark else otherwise or Encoding()
+    try:
+        text = data[len(mark) :].decode(encoding.name)
+    except UnicodeDecodeError as error:
+        at = len(mark) + error.start
+        raise NotAcceptable(f"the file is not {encoding.name.upper()}: {error.reason} at byte {at}") from None
+    if control := CONTROL.search(text):
+        raise NotAcceptable(f"the file is no text: it has the control character {ord(control[0])}")
+    return text, encoding

@@ -1,0 +1,148 @@
+"""Subtitles (SubRip, .srt): sentences that go on over lines and cues are translated whole, and cut again in proportion.
+
+Numbers, times, and whatever else there is stay as they are.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape, unescape
+from itertools import groupby
+
+from service.documents.contents import Contents
+from service.documents.encodings import decoded
+from service.documents.wrapping import balanced, visible, wrapped
+from service.errors import NotAcceptable
+from service.text.scripts import is_unspaced
+
+LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")
+_TIME = r"(\d{1,4}):(\d{1,2}):(\d{1,2})(?:[.,](\d{0,3}))?"
+TIMING = re.compile(rf"\s{{0,9}}{_TIME}\s{{0,9}}-{{1,3}}>\s{{0,9}}{_TIME}(?:\s.*)?")
+NUMBER = re.compile(r"\s{0,9}\d{1,9}\s{0,9}")
+TAG = re.compile(r"(</?(?:[ibu]|font)(?:\s[^<>]*)?>)", re.IGNORECASE)
+PLACE = re.compile(r"\s*(?:\{\\[^{}]*\})*")
+"""Where on the screen a cue is: {\\an8}."""
+AGAIN = re.compile(r"</([ibu])> <\1>", re.IGNORECASE)
+"""A tag that ends with a line and begins again with the next."""
+BEGINS = re.compile(r"(?:<[^<>]*>|\s)*(?:[-–—‐♪♫\[(]|>>)")  # noqa: RUF001
+"""Begins what somebody else says, or what is sung or heard."""
+HEARD = re.compile(r"[\])♪♫](?:</\w+>|\s)*$")
+ENDED = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*$")  # noqa: RUF001
+
+MOST_CUES, MOST_PAUSE_S = 4, 2.0
+"""Of one sentence: over how many cues it goes, and how long nothing is shown between two of them."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of text in a cue, and what stands before and behind it."""
+
+    cue: int
+    place: str
+    text: str
+    end: str
+
+
+_Speech = list[_Line]
+"""Lines that are translated together."""
+
+
+def read(data: bytes) -> Contents:
+    """Raises NotAcceptable: it is no text, or has no cue."""
+    text, encoding = decoded(data)
+    parts, times = _read(text)
+    if not times:
+        raise NotAcceptable('the file has no line such as "00:00:01,000 --> 00:00:02,500", so no subtitles')
+    speeches = _speeches([part for part in parts if isinstance(part, _Line)], times)
+    texts = [_html(speech) for speech in speeches]
+
+    def written(translations: Sequence[str]) -> bytes:
+        lines = iter(
+            line
+            for speech, html, translation in zip(speeches, texts, translations, strict=True)
+            for line in (_lines(speech, translation) if translation != html else _as_before(speech))
+        )
+        return encoding.encoded("".join(part if isinstance(part, str) else next(lines) for part in parts))
+
+    return Contents(texts, "html", written)
+
+
+def _read(text: str) -> tuple[list[str | _Line], list[tuple[float, float]]]:
+    """Lines of text and what is between them, in order; when each cue begins and ends."""
+    lines = [match.groups() for match in LINE.finditer(text)]
+    timings = {i: match for i, (line, _) in enumerate(lines) if "-" in line and (match := TIMING.fullmatch(line))}
+    parts: list[str | _Line] = []
+    times: list[tuple[float, float]] = []
+    for i, (line, end) in enumerate(lines):
+        is_number = i + 1 in timings and NUMBER.fullmatch(line)
+        if i in timings:
+            times.append(_times(timings[i]))
+        if not times or i in timings or is_number or not visible(line).strip():
+            parts.append(line + end)
+        else:
+            place = PLACE.match(line)
+            assert place is not None, "it may be empty"
+            shown = line[place.end() :]
+            text_end = len(shown.rstrip())
+            parts.append(_Line(len(times) - 1, place.group(), shown[:text_end], shown[text_end:] + end))
+    return parts, times
+
+
+def _times(timing: re.Match[str]) -> tuple[float, float]:
+    values = [float(value or 0) for value in timing.groups()]
+    seconds = [h * 3600 + m * 60 + s + ms / 1000 for h, m, s, ms in (values[:4], values[4:])]
+    return seconds[0], seconds[1]
+
+
+def _speeches(lines: list[_Line], times: list[tuple[float, float]]) -> list[_Speech]:
+    """Lines of text by what is said in one breath."""
+    last_lines = [[*cue][-1] for _, cue in groupby(lines, key=lambda line: line.cue)]
+    # Where few cues end in a mark, nothing tells that a sentence goes on.
+    are_marked = 3 * sum(ENDED.search(line.text) is not None for line in last_lines) >= len(last_lines)
+    speeches: list[_Speech] = []
+    for line in lines:
+        if speeches and _goes_on(speeches[-1], line, times, are_marked):
+            speeches[-1].append(line)
+        else:
+            speeches.append([line])
+    return speeches
+
+
+def _goes_on(speech: _Speech, line: _Line, times: list[tuple[float, float]], are_marked: bool) -> bool:
+    last = speech[-1]
+    if BEGINS.match(line.text) or HEARD.search(last.text):
+        return False
+    if line.cue == last.cue:
+        return True
+    pause_s = times[line.cue][0] - times[last.cue][1]
+    is_open = are_marked and not ENDED.search(last.text) and not is_unspaced(visible(last.text)[-1:])
+    return is_open and line.cue - speech[0].cue < MOST_CUES and -MOST_PAUSE_S <= pause_s <= MOST_PAUSE_S
+
+
+def _html(speech: _Speech) -> str:
+    """The lines as one, in which nothing but tags reads as such."""
+    parts = TAG.split(" ".join(line.text for line in speech))
+    html = "".join(part if i % 2 else escape(part, quote=False) for i, part in enumerate(parts))
+    return AGAIN.sub(" ", html)
+
+
+def _as_before(speech: _Speech) -> list[str]:
+    return [line.place + line.text + line.end for line in speech]
+
+
+def _lines(speech: _Speech, translation: str) -> Iterator[str]:
+    """As many lines as before, of a translation that is cut first into cues and then into lines. Without words enough
+    the last line of a cue is gone, but never its only one."""
+    cues = [[*cue] for _, cue in groupby(speech, key=lambda line: line.cue)]
+    shares = [sum(_size(line) for line in cue) for cue in cues]
+    for cue, html in zip(cues, balanced(wrapped(translation, shares)), strict=True):
+        for i, (line, part) in enumerate(zip(cue, wrapped(html, [*map(_size, cue)]), strict=True)):
+            yield line.place + _plain(part) + line.end if part or i == 0 else ""
+
+
+def _size(line: _Line) -> int:
+    return max(1, len(visible(line.text)))
+
+
+def _plain(html: str) -> str:
+    return "".join(part if i % 2 else unescape(part) for i, part in enumerate(TAG.split(html)))

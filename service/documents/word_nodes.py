@@ -1,0 +1,170 @@
+"""What a paragraph of Word consists of: text, what is no text, and groups of both such as links."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from lxml import etree
+
+Element = Any
+"""Of lxml, which has no types."""
+
+TEXT = {"t", "noBreakHyphen", "ruby"}
+PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr"}
+"""What is about the element that it is in."""
+GONE = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
+"""And what is about the text as it was; "" is a comment."""
+TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(("sym", "pgNum", "oMath", "oMathPara"), "x")
+PICTURES = {"drawing", "pict", "object", "AlternateContent"}
+GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
+
+NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A child of a run, or of what has runs."""
+
+    run: Element | None
+    element: Element
+
+
+@dataclass(frozen=True)
+class Text:
+    text: str
+    piece: Piece
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is no text."""
+
+    tag: str
+    """What is most like it in HTML: the end of a line, a word, a picture, or a mark that may be in a word (wbr)."""
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes that belong together, in an element or between the beginning and the end of a field."""
+
+    tag: str
+    nodes: "Sequence[Node]"
+    element: Element | None = None
+    begin: Sequence[Piece] = ()
+    end: Sequence[Piece] = ()
+
+
+Node = Text | Kept | Group
+
+
+def nodes_of(parent: Element) -> "list[Node]":
+    """What a paragraph, or a group, consists of."""
+    nodes = _with_fields([*_nodes(parent)])
+    runs = groupby(nodes, _is_mark)
+    return [node for is_mark, run in runs for node in ([Kept("wbr", _pieces([*run]))] if is_mark else run)]
+
+
+def content_of(group: Element) -> Element:
+    """Where the runs of a group's element are."""
+    return next((child for child in group if local_name(child) == "sdtContent"), group)
+
+
+def local_name(element: Element) -> str:
+    """Without the namespace: Word has two of them, for one and the same thing; "" for a comment."""
+    return etree.QName(element).localname if isinstance(element.tag, str) else ""
+
+
+def attribute(element: Element, name: str) -> str:
+    """Of any namespace; "" if there is none."""
+    return next((value for key, value in element.items() if etree.QName(key).localname == name), "")
+
+
+def _nodes(parent: Element) -> Iterator[Node]:
+    for child in parent:
+        name = local_name(child)
+        if name == "r":
+            yield from (_in_run(child, element) for element in child if local_name(element) not in GONE)
+        elif name in GROUPS or (name == "fldSimple" and _is_link(attribute(child, "instr"))):
+            tag = "a" if name in ("hyperlink", "fldSimple") else "ins"
+            yield Group(tag, nodes_of(content_of(child)), child)
+        elif name not in GONE:
+            yield Kept("x" if name == "fldSimple" else TAGS.get(name, "wbr"), [Piece(None, child)])
+
+
+def _in_run(run: Element, element: Element) -> Text | Kept:
+    name, piece = local_name(element), Piece(run, element)
+    if name in PICTURES:
+        is_inline = name in ("pict", "object") or any(local_name(one) == "inline" for one in element.iter())
+        return Kept("img" if is_inline else "wbr", [piece])
+    if name not in TEXT:
+        return Kept(TAGS.get(name, "wbr"), [piece])
+    if name == "t":
+        text = element.text or ""
+        return Text(text if attribute(element, "space") == "preserve" else text.strip(), piece)
+    if name == "noBreakHyphen":
+        return Text(NO_BREAK_HYPHEN, piece)
+    base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is none of the text
+    return Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), piece)
+
+
+def _with_fields(nodes: Sequence[Node], links: bool = True) -> Iterator[Node]:
+    """Each field as a word, such as the number of a page; a link as a group. One that begins or ends in another
+    paragraph, as a table of contents does, is marks around what it shows."""
+    ends = _ends_of_fields(nodes)
+    i = 0
+    while i < len(nodes):
+        end = ends.get(i, i)
+        yield _of_field(nodes[i : end + 1], links) if end > i else nodes[i]
+        i = end + 1
+
+
+def _ends_of_fields(nodes: Sequence[Node]) -> dict[int, int]:
+    ends = {}
+    begun: list[int] = []
+    for i, node in enumerate(nodes):
+        if _field(node) == "begin":
+            begun.append(i)
+        elif _field(node) == "end" and begun:
+            ends[begun.pop()] = i
+    return ends
+
+
+def _of_field(nodes: Sequence[Node], links: bool) -> Node:
+    separate = next((i for i, node in enumerate(nodes) if _field(node) == "separate"), len(nodes) - 1)
+    elements = [piece.element for piece in _pieces(nodes[:separate])]
+    said = "".join(element.text or "" for element in elements if local_name(element) == "instrText")
+    if links and _is_link(said) and separate < len(nodes) - 2:
+        inside = [*_with_fields(nodes[separate + 1 : -1], links=False)]
+        return Group("a", inside, None, _pieces(nodes[: separate + 1]), _pieces(nodes[-1:]))
+    return Kept("x", _pieces(nodes))
+
+
+def _field(node: Node) -> str:
+    """begin, separate or end of a field."""
+    element = node.pieces[0].element if isinstance(node, Kept) else None
+    is_field = element is not None and local_name(element) == "fldChar"
+    return attribute(element, "fldCharType") if is_field else ""
+
+
+def _is_link(instruction: str) -> bool:
+    return instruction.split()[:1] == ["HYPERLINK"]
+
+
+def _is_mark(node: Node) -> bool:
+    return isinstance(node, Kept) and node.tag == "wbr"
+
+
+def _pieces(nodes: Sequence[Node]) -> list[Piece]:
+    """All that nodes are made of."""
+    pieces: list[Piece] = []
+    for node in nodes:
+        if isinstance(node, Text):
+            pieces.append(node.piece)
+        elif isinstance(node, Kept):
+            pieces += node.pieces
+        else:
+            inside = [*node.begin, *_pieces(node.nodes), *node.end]
+            pieces += inside if node.element is None else [Piece(None, node.element)]
+    return pieces

@@ -1,0 +1,32 @@
+import codecs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.documents import plain
+from service.documents.encodings import MARKS, decoded
+from service.errors import NotAcceptable
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.sampled_from([*MARKS, b""]))
+def test_a_file_is_written_as_it_was_read(text: str, mark: bytes) -> None:
+    data = mark + text.encode(MARKS.get(mark, "utf-8"))
+    read, encoding = decoded(data)
+    assert encoding.encoded(read) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "detail"),
+    [
+        (b"caf\xe9", "the file is not UTF-8: unexpected end of data at byte 3"),
+        (codecs.BOM_UTF8 + b"a\xff", "the file is not UTF-8: invalid start byte at byte 4"),
+        (codecs.BOM_UTF16_LE + b"\x00\xd8", "the file is not UTF-16-LE: unexpected end of data at byte 2"),
+        (codecs.BOM_UTF16_BE + b"a", "the file is not UTF-16-BE: truncated data at byte 2"),
+        (b"GIF89a\0\0", "the file is no text: it has the control character 0"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_the_place(data: bytes, detail: str) -> None:
+    with pytest.raises(NotAcceptable) as refused:
+        plain.read(data)
+    assert str(refused.value) == detail

@@ -1,0 +1,44 @@
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.documents import plain
+from service.documents.plain import ENOUGH, MOST
+
+TEXTS = st.lists(
+    st.sampled_from(
+        ["a b. ", "é", "\n", "\r\n", "\r", "\n\n", "x" * 900, "。", "\x0b", "\u2028", "\ufeff", "y " * 6000]
+    )
+).map("".join)
+
+
+@given(TEXTS)
+@example("\ufeff")
+@example("x" * (2 * MOST + 1))
+def test_without_a_translation_a_text_comes_out_byte_for_byte(text: str) -> None:
+    data = text.encode()
+    contents = plain.read(data)
+    assert contents.written(contents.texts) == data
+
+
+@given(TEXTS)
+def test_pieces_are_short_and_none_is_empty(text: str) -> None:
+    lengths = [len(piece) for piece in plain.pieces(text)]
+    assert all(0 < length <= MOST for length in lengths)
+
+
+def test_a_paragraph_is_never_cut_unless_it_is_very_long() -> None:
+    paragraph = "\n".join(["One line of it."] * 200) + "\n\n"
+    text = paragraph * 5
+    assert ENOUGH < len(paragraph) < MOST
+    assert [*plain.pieces(text)] == [paragraph] * 5
+
+
+def test_short_paragraphs_are_read_together() -> None:
+    text = "A line.\n\n" * 1000
+    assert len([*plain.pieces(text)]) < 10
+
+
+def test_a_line_that_is_too_long_is_cut_behind_a_sentence() -> None:
+    pieces = [*plain.pieces("This is one of the many sentences of it. " * 1000)]
+    assert all(piece.endswith("it. ") for piece in pieces)
+    assert next(plain.pieces("word " * 4000)).endswith("word ")

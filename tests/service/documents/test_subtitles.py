@@ -1,0 +1,139 @@
+import codecs
+
+import pytest
+import srt
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.documents import subtitles
+from service.errors import NotAcceptable
+from tests.service.documents.translating import translated
+
+FILM = """1
+00:00:01,000 --> 00:00:02,500
+I never thought that
+we would come
+
+2
+00:00:02,600 --> 00:00:04,000 X1:40 X2:600
+back to <i>this</i> place.
+
+7
+00:00:05,000 --> 00:00:06,000
+- Tom & Jerry: 1 < 3?
+- Yes.
+
+8
+0:00:07.0 --> 0:00:08.0
+{\\an8}<i>He said</i>
+
+9
+00:00:08,000 --> 00:00:09,000
+<i>that it works.</i>
+
+10
+00:00:12,000 --> 00:00:13,000
+♪ A song ♪
+42
+"""
+
+
+def test_sentences_that_go_on_in_the_next_cue_are_read_whole() -> None:
+    assert subtitles.read(FILM.encode()).texts == [
+        "I never thought that we would come back to <i>this</i> place.",
+        "- Tom &amp; Jerry: 1 &lt; 3?",
+        "- Yes.",
+        "<i>He said that it works.</i>",
+        "♪ A song ♪",
+        "42",
+    ]
+
+
+def test_cues_keep_their_numbers_times_places_and_tags() -> None:
+    expected = "\n".join(line if "-->" in line else line.upper() for line in FILM.splitlines())
+    expected = expected.replace("<I>", "<i>").replace("</I>", "</i>").replace("{\\AN8}", "{\\an8}") + "\n"
+    assert translated(subtitles.read(FILM.encode())).decode() == expected
+
+
+def test_a_translation_is_cut_in_proportion_and_tags_end_with_their_cue() -> None:
+    contents = subtitles.read(FILM.encode())
+    new = [*contents.texts]
+    new[0] = "Ich hätte nie gedacht, dass wir <i>an diesen Ort zurückkommen</i> würden, nein, nie."
+    new[3] = "Fertig."
+    cues = [*srt.parse(contents.written(new).decode())]
+    assert [cue.content for cue in cues[:2]] == [
+        "Ich hätte nie gedacht,\ndass wir <i>an diesen Ort</i>",
+        "<i>zurückkommen</i> würden, nein, nie.",
+    ]
+    assert [cue.content for cue in cues[3:5]] == ["{\\an8}Fertig.", ""]
+    before = [*srt.parse(FILM)]
+    assert [(cue.index, cue.start, cue.end) for cue in cues] == [(cue.index, cue.start, cue.end) for cue in before]
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        "1\n00:00:01,000 --> 00:00:02,000\nThe first\n\n2\n00:00:05,000 --> 00:00:06,000\nhas a long pause.\n",
+        "1\n00:00:01,000 --> 00:00:02,000\nThe end.\n\n2\n00:00:02,000 --> 00:00:03,000\nIt ends.\n",
+        "1\n00:00:01,000 --> 00:00:02,000\nHe said\n\n2\n00:00:02,000 --> 00:00:03,000\n- No!\n",
+        "1\n00:00:01,000 --> 00:00:02,000\n[music]\nAnd now.\n",
+        "1\n00:00:01,000 --> 00:00:02,000\n犬は\n\n2\n00:00:02,000 --> 00:00:03,000\n走る。\n",
+        "".join(f"{i}\n00:00:0{i},000 --> 00:00:0{i + 1},000\nno marks at all\n\n" for i in range(2)),
+    ],
+)
+def test_cues_are_read_apart_where_nothing_tells_that_they_belong_together(apart: str) -> None:
+    assert len(subtitles.read(apart.encode()).texts) == 2
+
+
+def test_no_sentence_goes_on_for_ever() -> None:
+    cues = [
+        f"{i}\n00:00:{i:02},000 --> 00:00:{i + 1:02},000\nand so on{'.' * (i % 3 == 2 and i > 30)}\n" for i in range(50)
+    ]
+    assert max(text.count("and") for text in subtitles.read("\n".join(cues).encode()).texts) <= 4
+
+
+LINES = st.sampled_from(
+    [
+        "1",
+        "2",
+        "00:00:01,000 --> 00:00:02,000",
+        "0:1:1.5 -> 0:1:2,5 x",
+        "a <i>b",
+        "c</i>.",
+        "- d &amp; e",
+        "",
+        " ",
+        "{\\an8}f ",
+    ]
+)
+
+
+@given(st.lists(LINES), st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
+@example(["00:00:01,000 --> 00:00:02,000"], "\n", "utf-16")
+def test_without_a_translation_a_file_comes_out_byte_for_byte(lines: list[str], end: str, encoding: str) -> None:
+    data = end.join(["1", "00:00:01,000 --> 00:00:02,000", "x", *lines]).encode(encoding)
+    contents = subtitles.read(data)
+    assert contents.written(contents.texts) == data
+    assert all(text.strip() for text in contents.texts)
+
+
+@given(st.lists(LINES), st.booleans())
+def test_times_stay_whatever_the_translation(lines: list[str], backwards: bool) -> None:
+    text = "\n".join(["1", "00:00:01,000 --> 00:00:02,000", "x", *lines])
+    new = translated(subtitles.read(text.encode()), backwards).decode()
+    assert [one for one in new.splitlines() if ">" in one and ":" in one] == [
+        one for one in text.splitlines() if ">" in one and ":" in one
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"Only a text.\n", b"WEBVTT\n", codecs.BOM_UTF8])
+def test_a_file_without_cues_is_refused(data: bytes) -> None:
+    with pytest.raises(NotAcceptable, match="no subtitles"):
+        subtitles.read(data)
+
+
+def test_a_file_made_to_take_long_does_not() -> None:
+    for line in ("\n" * 10, "<i" * 10, "{\\an8" * 10, "-->" * 10, "</i>" * 10, '."' * 10):
+        data = f"1\n00:00:01,000 --> 00:00:02,000\n{line * 20_000}x".encode()
+        contents = subtitles.read(data)
+        contents.written(["y " * 100 for _ in contents.texts])

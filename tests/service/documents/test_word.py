@@ -1,0 +1,327 @@
+import re
+import warnings
+import zipfile
+from contextlib import suppress
+from io import BytesIO
+
+import docx
+import pytest
+from docx.shared import Inches
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from service.documents import word
+from service.errors import NotAcceptable, TooLarge
+from tests.service.documents.translating import in_capitals, translated
+from tests.service.documents.word_files import (
+    STRICT,
+    by_hand,
+    field,
+    files_in,
+    opened,
+    paragraph,
+    run,
+    saved,
+    zipped,
+)
+
+MOST_BYTES = 2**21
+BOLD, ITALIC = "<w:b/>", "<w:i/>"
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63f8cfc000000301010018dd8db0"
+    "0000000049454e44ae426082"
+)
+
+
+def shown(data: bytes) -> list[list[tuple[str, str]]]:
+    """Of each paragraph the runs, each with its properties and what it shows."""
+    root = etree.fromstring(files_in(data)["word/document.xml"])
+    found = []
+    for one in root.iter("{*}p"):
+        runs = []
+        for each in one.iter("{*}r"):
+            properties = "".join(etree.QName(child).localname for child in each.iterfind("{*}rPr/*"))
+            inside = [child for child in each if etree.QName(child).localname != "rPr"]
+            runs.append((properties, "".join(child.text or f"[{etree.QName(child).localname}]" for child in inside)))
+        found.append(runs)
+    return found
+
+
+def texts(body: str) -> list[str]:
+    return word.read(by_hand(body), MOST_BYTES).texts
+
+
+def test_a_document_of_python_docx_keeps_all_but_its_words() -> None:
+    document = docx.Document()
+    document.add_heading("The title", 0)
+    sentence = document.add_paragraph("The dog ", style="List Bullet")
+    sentence.add_run("runs").bold = True
+    sentence.add_run(" on ")
+    sentence.add_run("the beach").italic = True
+    sentence.add_run().add_picture(BytesIO(PIXEL), Inches(1))
+    table = document.add_table(1, 2, style="Table Grid")
+    table.cell(0, 0).text, table.cell(0, 1).text = "one\ttwo", "three\nfour"
+    table.cell(0, 1).add_table(1, 1).cell(0, 0).text = "inside"
+    document.sections[0].header.paragraphs[0].text = "above"
+    document.sections[0].footer.paragraphs[0].text = "below"
+    data = saved(document)
+    new = translated(word.read(data, MOST_BYTES))
+    read = opened(new)
+    assert read.paragraphs[0].text == "THE TITLE"
+    assert read.paragraphs[0].style == read.styles["Title"]
+    runs = [(one.text, one.bold, one.italic) for one in read.paragraphs[1].runs]
+    assert runs == [
+        ("THE DOG ", None, None),
+        ("RUNS", True, None),
+        (" ON ", None, None),
+        ("THE BEACH", None, True),
+        ("", None, None),
+    ]
+    assert len(read.inline_shapes) == 1
+    assert [cell.text for cell in read.tables[0].row_cells(0)] == ["ONE\tTWO", "THREE\nFOUR\n"]
+    assert read.tables[0].cell(0, 1).tables[0].cell(0, 0).text == "INSIDE"
+    assert read.sections[0].header.paragraphs[0].text == "ABOVE"
+    assert read.sections[0].footer.paragraphs[0].text == "BELOW"
+    before, after = files_in(data), files_in(new)
+    assert [*after] == [*before]
+    assert {name for name in before if before[name] != after[name]} == {
+        "word/document.xml",
+        "word/header1.xml",
+        "word/footer1.xml",
+    }
+    with zipfile.ZipFile(BytesIO(data)) as one, zipfile.ZipFile(BytesIO(new)) as other:
+        assert [info.date_time for info in one.infolist()] == [info.date_time for info in other.infolist()]
+
+
+def test_runs_go_where_their_words_went() -> None:
+    body = paragraph(run("the "), run("red", BOLD), run(" house"))
+    new = translated(word.read(by_hand(body), MOST_BYTES), backwards=True)
+    assert shown(new) == [[("", "HOUSE "), ("b", "RED"), ("", " THE")]]
+
+
+def test_what_most_of_a_paragraph_looks_like_needs_no_tag() -> None:
+    assert texts(paragraph(run("all of it is bold", BOLD))) == ["all of it is bold"]
+    assert texts(paragraph(run("bold but for ", BOLD), run("this", ITALIC))) == ['bold but for <g0 id="0">this</g0>']
+    new = translated(word.read(by_hand(paragraph(run("bold but for ", BOLD), run("this", ITALIC))), MOST_BYTES))
+    assert shown(new) == [[("b", "BOLD BUT FOR "), ("i", "THIS")]]
+
+
+def test_what_nobody_sees_parts_no_words() -> None:
+    parted = paragraph(
+        run("sen", '<w:lang w:val="en-GB"/>'),
+        '<w:proofErr w:type="spellStart"/>',
+        run("ten", "<w:noProof/>"),
+        "<w:r><w:lastRenderedPageBreak/><w:softHyphen/><w:t>ce</w:t></w:r>",
+        run(" 2", BOLD),
+        run(" ", ITALIC),
+        run("bold", BOLD),
+    )
+    assert texts(parted) == ['sentence<g0 id="0"> 2 bold</g0>']
+
+
+@pytest.mark.parametrize(
+    ("inside", "html"),
+    [
+        ("<w:hyperlink r:id='r1'>" + run("link", "<w:u/>") + "</w:hyperlink>", '<a id="0">link</a>'),
+        (f"<w:hyperlink>{run('a ', BOLD)}{run('link')}</w:hyperlink>", '<a id="0"><g1 id="1">a </g1>link</a>'),
+        ("<w:ins w:id='1'>" + run("new") + "</w:ins>", '<ins id="0">new</ins>'),
+        ("<w:del w:id='1'><w:r><w:delText>old</w:delText></w:r></w:del>", '<wbr id="0">'),
+        ("<w:sdt><w:sdtPr/><w:sdtContent>" + run("in") + "</w:sdtContent></w:sdt>", '<ins id="0">in</ins>'),
+        ("<w:smartTag><w:smartTagPr/>" + run("in") + "</w:smartTag>", '<ins id="0">in</ins>'),
+        ("<w:fldSimple w:instr=' PAGE '>" + run("3") + "</w:fldSimple>", '<x id="0"/>'),
+        ("<w:fldSimple w:instr='HYPERLINK x'>" + run("to") + "</w:fldSimple>", '<a id="0">to</a>'),
+        (field(" REF x ", run("Figure 3")), '<x id="0"/>'),
+        (field("IF 1", field("PAGE", run("1"))), '<x id="0"/>'),
+        (field(' HYPERLINK "u" ', run("to") + field("PAGEREF", run("7"))), '<a id="0">to<x id="1"/></a>'),
+        ('<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>TOC</w:instrText></w:r>', '<wbr id="0">'),
+        ('<w:r><w:fldChar w:fldCharType="end"/></w:r>', '<wbr id="0">'),
+        ("<w:r><w:footnoteReference w:id='2'/></w:r>", '<wbr id="0">'),
+        ("<w:bookmarkStart w:id='0' w:name='n'/><w:bookmarkEnd w:id='0'/>", '<wbr id="0">'),
+        ("<w:r><w:tab/><w:t>x</w:t><w:br/></w:r>", '<br id="0">x<br id="1">'),
+        ("<w:r><w:sym w:char='F0E0'/></w:r>", '<x id="0"/>'),
+        ("<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>", '<x id="0"/>'),
+        ("<w:r><w:drawing><wp:inline/></w:drawing></w:r>", '<img id="0">'),
+        ("<w:r><w:drawing><wp:anchor/></w:drawing></w:r>", '<wbr id="0">'),
+        ("<w:r><w:pict><v:rect/></w:pict></w:r>", '<img id="0">'),
+        (run("2", "<w:vertAlign w:val='superscript'/>"), '<sup id="0">2</sup>'),
+        (run("2", "<w:vertAlign w:val='subscript'/>"), '<sub id="0">2</sub>'),
+        ("<w:r><w:t>non</w:t><w:noBreakHyphen/><w:t>stop</w:t></w:r>", "non\N{NON-BREAKING HYPHEN}stop"),
+        ("<w:r><w:t> not kept </w:t></w:r>", "not kept"),
+        ("<w:r><w:ruby><w:rt>" + run("inu") + "</w:rt><w:rubyBase>" + run("犬") + "</w:rubyBase></w:ruby></w:r>", "犬"),
+        (run("a &lt;b&gt; &amp;amp;"), "a &lt;b&gt; &amp;amp;"),
+        ("<!-- c --><x:unknown/>", '<wbr id="0">'),
+    ],
+)  # fmt: skip
+def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
+    body = paragraph(run("a long beginning "), inside, run(" and the end"))
+    assert texts(body) == [f"a long beginning {html} and the end"]
+    contents = word.read(by_hand(body), MOST_BYTES)
+    once = translated(contents)
+    assert word.read(once, MOST_BYTES).texts == [in_capitals(text, "html") for text in contents.texts]
+
+
+def test_all_that_is_no_text_is_still_there_when_a_translation_has_lost_it() -> None:
+    body = paragraph(run("one "), "<w:r><w:footnoteReference w:id='2'/></w:r>", "<w:r><w:tab/></w:r>", run("two"))
+    new = word.read(by_hand(body), MOST_BYTES).written(["eins </b> zwei <g7>"[:14]])
+    assert shown(new) == [[("", "eins "), ("", " zwei"), ("", "[footnoteReference]"), ("", "[tab]")]]
+
+
+def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
+    box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
+    drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
+              f"<mc:Fallback><w:pict>{box}</w:pict></mc:Fallback></mc:AlternateContent>"  # fmt: skip
+    contents = word.read(by_hand(paragraph(run("around "), f"<w:r>{drawing}</w:r>", run("it"))), MOST_BYTES)
+    assert contents.texts == ['around <wbr id="0">it', "in the box", "in the box"]
+    xml = files_in(translated(contents))["word/document.xml"].decode()
+    assert re.sub(r"<[^>]*>", " ", xml).split() == ["AROUND", *["IN", "THE", "BOX"] * 2, "IT"]
+    assert xml.count("<w:p>") == 3
+
+
+def test_notes_are_translated_and_comments_are_not() -> None:
+    notes = f'<w:footnotes xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:footnote>' \
+            f"{paragraph('<w:r><w:footnoteRef/></w:r>', run(' A note.'))}</w:footnote></w:footnotes>"  # fmt: skip
+    comments = notes.replace("footnote", "comment")
+    more = {"word/footnotes.xml": notes, "word/endnotes.xml": notes, "word/comments.xml": comments}
+    data = by_hand(paragraph(run("text")), more=more)
+    contents = word.read(data, MOST_BYTES)
+    assert contents.texts == ["text", '<wbr id="0"> A note.', '<wbr id="0"> A note.']
+    new = files_in(translated(contents))
+    assert "A NOTE." in new["word/footnotes.xml"].decode()
+    assert new["word/comments.xml"].decode() == comments
+
+
+def test_a_paragraph_without_words_and_a_translation_like_the_text_change_nothing() -> None:
+    data = by_hand(paragraph(run(" ... ")) + "<w:p/>" + paragraph(run("word ")) + paragraph(run("more")))
+    contents = word.read(data, MOST_BYTES)
+    assert contents.texts == ["word ", "more"]
+    assert contents.written(contents.texts) == data
+    before, after = (
+        etree.fromstring(files_in(one)["word/document.xml"])[0] for one in (data, contents.written(["word ", "x"]))
+    )
+    assert [etree.tostring(child) for child in before][:3] == [etree.tostring(child) for child in after][:3]
+
+
+@pytest.mark.parametrize("namespace", [STRICT])
+def test_a_strict_document_is_read_and_written(namespace: str) -> None:
+    new = translated(word.read(by_hand(paragraph(run("a "), run("b", BOLD), run(" c")), namespace), MOST_BYTES))
+    assert shown(new) == [[("", "A "), ("b", "B"), ("", " C")]]
+
+
+def test_xml_in_utf_16_is_read() -> None:
+    xml = files_in(by_hand(paragraph(run("été"))))["word/document.xml"].decode().replace("UTF-8", "UTF-16")
+    contents = word.read(zipped({"word/document.xml": xml.encode("utf-16")}), MOST_BYTES)
+    assert contents.texts == ["été"]
+    assert "ÉTÉ" in files_in(translated(contents))["word/document.xml"].decode()
+
+
+INSIDE = st.recursive(
+    st.sampled_from(
+        [run("one "), run("two", BOLD), run(" ", ITALIC), run("3"), "<w:r><w:tab/></w:r>", "<w:bookmarkEnd w:id='1'/>"]
+        + [f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")]
+        + ["<w:r><w:instrText> HYPERLINK </w:instrText></w:r>", "<w:r><w:footnoteReference/></w:r>"]
+    ),
+    lambda inner: (
+        st.lists(inner).map(lambda one: f"<w:hyperlink>{''.join(one)}</w:hyperlink>")
+        | st.lists(inner).map(lambda one: f"<w:sdt><w:sdtPr/><w:sdtContent>{''.join(one)}</w:sdtContent></w:sdt>")
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(INSIDE).map("".join), st.booleans())
+def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
+    data = by_hand(paragraph(inside))
+    contents = word.read(data, MOST_BYTES)
+    new = translated(contents, backwards)
+    assert counted(new) == counted(data)
+    if not backwards:
+        assert letters(new) == letters(data)
+
+
+def counted(data: bytes) -> dict[str, int]:
+    names = [etree.QName(one).localname for one in etree.fromstring(files_in(data)["word/document.xml"]).iter()]
+    return {name: names.count(name) for name in names if name not in ("r", "t", "rPr", "b", "i")}
+
+
+def letters(data: bytes) -> str:
+    texts = etree.fromstring(files_in(data)["word/document.xml"]).iter("{*}t")
+    return "".join(one.text or "" for one in texts).replace(" ", "").lower()
+
+
+def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
+    for depth in (100, 240):
+        inside = "<w:ins>" * depth + run("deep") + "</w:ins>" * depth
+        assert (
+            "DEEP"
+            in files_in(translated(word.read(by_hand(paragraph(inside)), MOST_BYTES)))["word/document.xml"].decode()
+        )
+
+
+@pytest.mark.parametrize(
+    ("xml", "detail"),
+    [
+        ("<w:document", "word/document.xml is damaged: "),
+        ("", "word/document.xml is damaged: "),
+        ("<a>" * 1000 + "</a>" * 1000, "word/document.xml is damaged: "),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "word/document.xml has a document type definition"),
+        ('<?xml version="1.0"?><!DOCTYPE a SYSTEM "http://example.org/a.dtd"><a/>', "has a document type definition"),
+        ("<a>&b;</a>", "word/document.xml is damaged: Entity 'b' not defined"),
+    ],
+)
+def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, detail: str) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        with pytest.raises(NotAcceptable, match=re.escape(detail)):
+            word.read(zipped({"word/document.xml": xml.encode(encoding)}), MOST_BYTES)
+
+
+def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
+    bomb = by_hand("", more={"word/media/zeros.bin": bytes(MOST_BYTES)})
+    assert len(bomb) < 10_000
+    with pytest.raises(TooLarge, match=f"unpacked the file has \\d+ bytes, the limit is {MOST_BYTES}"):
+        word.read(bomb, MOST_BYTES)
+    tags = zipped({"word/document.xml": "<a>" + "<b/>" * 1_000_001 + "</a>"})
+    with pytest.raises(TooLarge, match="has 1000003 tags, the limit is 1000000"):
+        word.read(tags, 2**23)
+    many = zipped({f"{i}": "" for i in range(10_001)})
+    with pytest.raises(TooLarge, match="has 10001 files in it"):
+        word.read(many, MOST_BYTES)
+
+
+def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
+    data = bytearray(by_hand("", more={"zeros.bin": bytes(MOST_BYTES)}))
+    size = MOST_BYTES.to_bytes(4, "little")
+    while (at := data.find(size)) >= 0:
+        data[at : at + 4] = (10).to_bytes(4, "little")
+    with pytest.raises(NotAcceptable, match="the file is a damaged zip: Bad CRC-32"):
+        word.read(bytes(data), MOST_BYTES)
+
+
+def test_a_damaged_zip_is_refused_wherever_it_is_damaged() -> None:
+    data = by_hand(paragraph(run("text")))
+    for end in range(4, len(data), 37):
+        with pytest.raises(NotAcceptable, match="the file is a damaged zip"):
+            word.read(data[:end], MOST_BYTES)
+    for at in range(4, len(data), 11):
+        broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+        with suppress(NotAcceptable, TooLarge):
+            word.read(broken, MOST_BYTES)
+
+
+def test_zips_that_no_office_writes_are_refused() -> None:
+    with warnings.catch_warnings(action="ignore"):
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w") as writing:
+            writing.writestr("word/document.xml", "<a/>")
+            writing.writestr("word/document.xml", "<b/>")
+    with pytest.raises(NotAcceptable, match="two files in it have the same name"):
+        word.read(buffer.getvalue(), MOST_BYTES)
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as writing:
+        writing.writestr("word/document.xml", "<a/>")
+    with pytest.raises(NotAcceptable, match="is compressed in a way that documents do not use"):
+        word.read(buffer.getvalue(), MOST_BYTES)
+    encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
+    encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
+    with pytest.raises(NotAcceptable, match="is encrypted"):
+        word.read(bytes(encrypted), MOST_BYTES)

@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from service.documents.wrapping import balanced, visible, wrapped
+
+
+@pytest.mark.parametrize(
+    ("html", "lengths", "lines"),
+    [
+        ("one two three four", [7, 10], ["one two", "three four"]),
+        ("one, two four", [5, 7], ["one,", "two four"]),
+        ("a <i>b c</i> d", [3, 3], ["a <i>b", "c</i> d"]),
+        ('a <font color="red">b c</font> d', [1, 5], ["a", '<font color="red">b c</font> d']),
+        ("犬は浜辺を走る。猫は寝る。", [9, 5], ["犬は浜辺を走る。", "猫は寝る。"]),
+        ("<i>犬は</i>走る", [2, 2], ["<i>犬は</i>", "走る"]),
+        ("one", [4, 4, 4], ["one", "", ""]),
+        ("one two", [4, 4, 4], ["one", "two", ""]),
+        ("", [1, 1], ["", ""]),
+        ("&lt;3 &amp;", [2, 1], ["&lt;3", "&amp;"]),
+    ],
+)
+def test_lines_are_cut_in_proportion(html: str, lengths: list[int], lines: list[str]) -> None:
+    assert wrapped(html, lengths) == lines
+
+
+@given(
+    st.lists(st.sampled_from(["a", "bc,", "<i>", "</i>", " ", "犬", "。", "&lt;", "<b>x</b>"])).map("".join),
+    st.lists(st.integers(1, 9), min_size=1, max_size=5),
+)
+def test_no_word_and_no_tag_is_lost(html: str, lengths: list[int]) -> None:
+    lines = wrapped(html, lengths)
+    assert len(lines) == len(lengths)
+    assert "".join(lines).replace(" ", "") == html.replace(" ", "")
+
+
+ELEMENTS = st.recursive(
+    st.sampled_from(["a ", "b, ", "c d"]),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3).map("".join)
+        | st.tuples(inner, st.sampled_from("ib")).map(lambda drawn: f"<{drawn[1]}>{drawn[0]}</{drawn[1]}>")
+    ),
+    max_leaves=6,
+)
+
+
+@given(ELEMENTS, st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_each_piece_of_what_is_well_formed_is_well_formed(html: str, lengths: list[int]) -> None:
+    lines = wrapped(html, lengths)
+    pieces = balanced(lines)
+    assert [*map(visible, pieces)] == [*map(visible, lines)]
+    for piece in pieces:
+        etree.fromstring(f"<p>{piece}</p>")
+
+
+def test_an_element_goes_on_in_the_next_piece() -> None:
+    assert balanced(["a <i>b", "c</i> d", "e"]) == ["a <i>b</i>", "<i>c</i> d", "e"]
+    assert balanced(["<i>a</i> <i>", "b</i>"]) == ["<i>a</i> ", "<i>b</i>"]

@@ -1,0 +1,38 @@
+"""A stand-in for a model: it writes each word in capitals, in the order of the source or in the reverse one."""
+
+import re
+
+import numpy as np
+
+from service.documents.contents import Contents
+from service.formats import document, markdown
+from service.text.aligned_words import AlignedWords
+from tests.service.formats.documents import words
+from tests.service.stand_ins import protect, restore
+
+
+def translated(contents: Contents, backwards: bool = False) -> bytes:
+    """The document in that language."""
+    return contents.written([in_capitals(text, contents.format, backwards) for text in contents.texts])
+
+
+def in_capitals(text: str, kind: str, backwards: bool = False) -> str:
+    if kind == "text":
+        return text.upper()
+    read = document.parse(text) if kind == "html" else markdown.parse(text)
+    restored = []
+    for passage in read.passages:
+        protected = protect(passage.text, passage.keep)
+        source = words(protected.text)
+        stand_ins = {one.stand_in for one in protected.placeholders}
+
+        def of(word: str, stand_ins: set[str] = stand_ins) -> str:
+            return word if word in stand_ins else word.upper()
+
+        if backwards:
+            new = " ".join(of(word.of(protected.text)) for word in reversed(source))
+        else:
+            new = re.sub(r"\w+", lambda match: of(match.group()), protected.text)
+        mass = np.eye(len(source), dtype=np.float32)[:: -1 if backwards else 1]
+        restored.append(restore(protected, new, [AlignedWords(source, words(new), mass)]))
+    return read.render(restored)
