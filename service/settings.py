@@ -185,6 +185,10 @@ class Settings(BaseSettings):
         description="Origins, comma-separated, such as https://example.org, whose pages may read answers in a browser "
         "(CORS); *: all. None by default.",
     )
+    open_inference: bool = Field(
+        default=True,
+        description="Whether clients of the Open Inference Protocol, such as Triton's, may ask, below /v2.",
+    )
     openai: bool = Field(default=True, description="Whether clients of OpenAI may ask, below /v1.")
     root_path: str = Field(
         default="",

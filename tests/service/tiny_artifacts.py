@@ -290,6 +290,28 @@ class TinyClassifier:
         }
         return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts | changes)
 
+    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors") -> Path:
+        """Write its encoder as a model that was made for embeddings, with a prompt."""
+        made = {"dimensions": E, "pooling": ["mean"], "normalize": True}
+        prompts = {"prompts": {"query": "where "}, "default_prompt": None, "pool_prompt": True}
+        parts = {
+            "name": name,
+            "task": "embedding",
+            "sources": [],
+            "targets": [],
+            "labels": [],
+            "label_activation": None,
+            "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
+            "pooling": None,
+            "embedding": made | prompts,
+            "decoding": None,
+            "alignment": None,
+            "bias": None,
+            "evaluation": {},
+        }
+        graphs = {"encoder": self.classifier(), "attention": self.attention()}
+        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts)
+
     def states(self, token_ids: list[int]) -> Array:
         """What the encoder makes of the tokens of a window: (S, E)."""
         x = self.weights["embedding"][token_ids]

@@ -13,6 +13,7 @@ from service.registry import load_models
 from service.settings import Settings
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
+from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 Listen = Callable[..., str]
 
@@ -35,6 +36,18 @@ def listening(**given: object) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join(PATIENCE_S)
+
+
+@pytest.fixture(scope="session")
+def artifacts(
+    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
+) -> Path:
+    """A directory with a translator, a classifier, whose name has a slash, and a model for embeddings."""
+    root = tmp_path_factory.mktemp("artifacts")
+    tiny_translator.save(root / "translator")
+    tiny_classifier.save(root / "classifier", "org/tiny-sentiment")
+    tiny_classifier.save_for_embeddings(root / "encoder")
+    return root
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,19 +10,8 @@ import openai
 import pytest
 
 from tests.service.http.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
-
-
-@pytest.fixture(scope="module")
-def artifacts(
-    tmp_path_factory: pytest.TempPathFactory, tiny_translator: TinyTranslator, tiny_classifier: TinyClassifier
-) -> Path:
-    root = tmp_path_factory.mktemp("artifacts")
-    tiny_translator.save(root / "one")
-    tiny_classifier.save(root / "other", "org/tiny-sentiment")
-    return root
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +83,7 @@ def test_what_cannot_be_followed_is_refused_by_name(
 
 def test_models_are_listed_and_found_by_names_with_slashes(client: openai.OpenAI) -> None:
     listed = client.models.list()
-    assert [model.id for model in listed.data] == ["tiny-en-fr", "org/tiny-sentiment"]
+    assert [model.id for model in listed.data] == ["org/tiny-sentiment", "tiny-vectors", "tiny-en-fr"]
     for model in listed:
         assert client.models.retrieve(model.id) == model
         assert client.embeddings.create(model=model.id, input="the dog").model == model.id

@@ -1,0 +1,205 @@
+"""The Open Inference Protocol, which the clients of KServe and Triton speak."""
+
+from typing import Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from service import __version__
+from service.errors import NotAcceptable, NotReady, RequestError, UnknownPath
+from service.http.access import Access, Guards
+from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.tensor_models import TEXT, VERSION, Model, ModelMetadata, named, run
+from service.http.dialects.tensors import (
+    InferAnswer,
+    InferRequest,
+    InputTensor,
+    Output,
+    WantedOutput,
+    read_tensors,
+    written,
+)
+from service.schemas.answers import encoded
+from service.serving import Serving
+from service.settings import Settings
+
+MODEL = "/v2/models/{name:path}"
+ITS_VERSION = f"{MODEL}/versions/{{version}}"
+"""It is tried first, as names may have slashes: of decorators the lower one is."""
+BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+"""How OpenAPI describes tensors behind JSON."""
+
+
+class OpenInferenceError(ErrorBody):
+    error: str
+    message: str | None = Field(default=None, description="The same, where the path may have been meant for DeepL.")
+
+    @classmethod
+    def of(cls, error: RequestError) -> "OpenInferenceError":
+        if isinstance(error, UnknownPath):
+            return cls(error=str(error), message=str(error))
+        return cls(error=str(error))
+
+
+class ServerMetadata(BaseModel):
+    name: Literal["attend"] = "attend"
+    version: str = __version__
+    extensions: list[str] = ["binary_tensor_data", "parameters", "generate", "model_repository"]
+
+
+class Live(BaseModel):
+    live: Literal[True] = True
+
+
+class Ready(BaseModel):
+    ready: Literal[True] = True
+
+
+class ModelReady(Ready):
+    name: str
+
+
+class IndexedModel(BaseModel):
+    name: str
+    version: str = VERSION
+    state: Literal["READY", "UNAVAILABLE"]
+    reason: str = ""
+
+
+class GenerateRequest(BaseModel):
+    text_input: str
+    parameters: dict[str, Any] = Field(default={}, description="As those of infer.")
+
+
+class GenerateAnswer(BaseModel):
+    """The model, and its outputs by name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model_name: str
+    model_version: str
+
+
+def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+    router = OPEN_INFERENCE.router(access.guards(), read_tensors(settings.max_body_bytes))
+    health = OPEN_INFERENCE.router(Guards())
+
+    @health.get("/v2/health/live")
+    async def live(_: Request) -> Live:
+        """The process answers."""
+        return Live()
+
+    @health.get("/v2/health/ready")
+    async def ready(_: Request) -> Ready:
+        """Every model is ready."""
+        reason = serving.unready_reason()
+        if reason is not None:
+            raise NotReady(reason)
+        return Ready()
+
+    @router.get("/v2")
+    async def server_metadata(_: Request) -> ServerMetadata:
+        """Which service this is."""
+        return ServerMetadata()
+
+    @router.get(f"{MODEL}/ready")
+    @router.get(f"{ITS_VERSION}/ready", name="version_ready")
+    async def model_ready(_: Request, name: str, version: str = VERSION) -> ModelReady:
+        """The model takes requests."""
+        with serving.use() as models:
+            indexed = _indexed(serving, named(models, name, version))
+        if indexed.state != "READY":
+            raise NotReady(f"{name}: {indexed.reason}")
+        return ModelReady(name=name)
+
+    @router.get(MODEL)
+    @router.get(ITS_VERSION, name="version_metadata")
+    async def model_metadata(_: Request, name: str, version: str = VERSION) -> ModelMetadata:
+        """The tensors of a model."""
+        with serving.use() as models:
+            return ModelMetadata.of(named(models, name, version))
+
+    @router.post("/v2/repository/index", response_model=list[IndexedModel])
+    async def repository_index(_: Request) -> Response:
+        """The models that serve here."""
+        with serving.use() as models:
+            listed = [_indexed(serving, model) for model in models]
+        # Never compressed: tritonclient.http.aio asks for that, and then cannot read it.
+        return Response(f"[{','.join(one.model_dump_json() for one in listed)}]", media_type="application/json")
+
+    of_infer: dict[str, Any] = {
+        "response_model": InferAnswer,
+        "responses": {200: {"content": BINARY}},
+        "openapi_extra": {"requestBody": {"content": BINARY}},
+    }
+
+    @router.post(f"{MODEL}/infer", **of_infer)
+    @router.post(f"{ITS_VERSION}/infer", name="infer_version", **of_infer)
+    async def infer(request: InferRequest, http: Request, name: str, version: str = VERSION) -> Response:
+        """Translate, label or embed the texts of a tensor. Tensors are in JSON, or binary behind it."""
+        tensor = _only_input(request)
+        texts = tensor.texts()
+        with serving.use() as models:
+            model = named(models, name, version)
+            wanted = _wanted(request, model)
+            made = await run(models, model, texts, request.parameters, settings, http.state.timing)
+        outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
+        return await written(request, name, VERSION, outputs, http)
+
+    @router.post(f"{MODEL}/generate")
+    @router.post(f"{ITS_VERSION}/generate", name="generate_version")
+    async def generate(request: GenerateRequest, http: Request, name: str, version: str = VERSION) -> GenerateAnswer:
+        """The same of one text, without tensors."""
+        with serving.use() as models:
+            model = named(models, name, version)
+            made = await run(models, model, [request.text_input], request.parameters, settings, http.state.timing)
+        first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
+        return GenerateAnswer(model_name=name, model_version=VERSION, **first)
+
+    return [health, router]
+
+
+def _indexed(serving: Serving, model: Model) -> IndexedModel:
+    name = model.manifest.name
+    if all(state.ready for state in serving.states() if state.model == name):
+        return IndexedModel(name=name, state="READY")
+    return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
+
+
+def _only_input(request: InferRequest) -> InputTensor:
+    """Raises NotAcceptable: it is another one, or there are several."""
+    names = [tensor.name for tensor in request.inputs]
+    if names != [TEXT]:
+        raise NotAcceptable(f"inputs: there is one, {TEXT}, not {', '.join(names)}")
+    return request.inputs[0]
+
+
+def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
+    """Those that are named, or all.
+
+    Raises:
+        NotAcceptable: the model has none of a name, or it is wanted in a way that there is not.
+    """
+    names = [output.name for output in ModelMetadata.of(model).outputs]
+    for output in request.outputs:
+        if output.name not in names:
+            raise NotAcceptable(f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}")
+        for parameter in output.parameters.keys() - {"binary_data"}:
+            raise NotAcceptable(f"outputs: {output.name} has no parameter {parameter} here, only binary_data")
+    return request.outputs or [WantedOutput(name=name) for name in names]
+
+
+def _is_binary(output: WantedOutput, request: InferRequest) -> bool:
+    return output.parameters.get("binary_data", request.parameters.get("binary_data_output")) is True
+
+
+OPEN_INFERENCE = Dialect(
+    name="open_inference",
+    about="The Open Inference Protocol of KServe and Triton, with Triton's extensions for binary tensors, parameters, "
+    "generate and the index of models.",
+    paths=("/v2",),
+    error=OpenInferenceError,
+    routers=routers,
+    statuses={422: 400},
+)

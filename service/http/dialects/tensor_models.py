@@ -1,0 +1,141 @@
+"""Models as the Open Inference Protocol sees them: a tensor of texts goes in, tensors come out."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from service import dispatch
+from service.errors import FieldsNotAcceptable, NotAcceptable, UnknownModel
+from service.http.json_route import validated
+from service.http.limits import within_limits
+from service.registry import Models
+from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
+from service.schemas.timing import Timing
+from service.settings import Settings
+from service.tasks.classification import Classifier
+from service.tasks.embedding import Embedder
+from service.tasks.translation import Translator
+
+VERSION = "1"
+"""Of every model: a new one takes the place of the former one."""
+TEXT = "text_input"
+
+RESERVED = frozenset({"timeout", "priority", "sequence_id", "sequence_start", "sequence_end", "headers"}) | {
+    "binary_data_output"
+}
+"""Parameters that are no options of a model."""
+NOT_FOR_TENSORS = frozenset({"text", "model", "timeout_s", "attention", "alignment", "alternatives", "evidence"}) | {
+    "encoding",
+    "pooling",
+}
+"""Fields of native requests that the protocol has in another way, or whose results it has no tensors for."""
+
+Model = Translator | Classifier | Embedder
+Values = Sequence[str] | NDArray[np.float32]
+Native = TypeVar("Native", TranslateRequest, ClassifyRequest, EmbedRequest)
+
+
+class TensorMetadata(BaseModel):
+    name: str
+    datatype: Literal["BYTES", "FP32"]
+    shape: list[int] = Field(description="-1 stands for the number of texts.")
+
+
+class ModelMetadata(BaseModel):
+    name: str
+    versions: list[str] = [VERSION]
+    platform: Literal["onnx_onnxv1"] = "onnx_onnxv1"
+    inputs: list[TensorMetadata] = [TensorMetadata(name=TEXT, datatype="BYTES", shape=[-1])]
+    outputs: list[TensorMetadata]
+
+    @classmethod
+    def of(cls, model: Model) -> "ModelMetadata":
+        return cls(name=model.manifest.name, outputs=_outputs(model))
+
+
+def named(models: Models, name: str, version: str) -> Model:
+    """One model.
+
+    Raises:
+        UnknownModel: there is none of this name and version.
+    """
+    by_name = {model.manifest.name: model for model in models}
+    if name not in by_name:
+        raise UnknownModel(f"no model is named {name!r}; there are {', '.join(by_name)}")
+    if version != VERSION:
+        raise UnknownModel(f"{name} has version {VERSION}, and not {version}")
+    return by_name[name]
+
+
+async def run(
+    models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], settings: Settings, timing: Timing
+) -> dict[str, Values]:
+    """Every output of a model by its name.
+
+    Raises:
+        NotAcceptable: a parameter is no option of the model, or texts are not acceptable.
+        RequestError: what the native routes answer with.
+    """
+    if isinstance(model, Translator):
+        translate = _native(TranslateRequest, model, texts, parameters)
+        answer = await dispatch.translate(models, translate, within_limits(translate, settings), timing)
+        found = answer.translations
+        return {"text_output": [one.text for one in found], "score": _numbers([one.score for one in found])}
+    if isinstance(model, Classifier):
+        classify = _native(ClassifyRequest, model, texts, parameters)
+        predictions = await model.classify(classify, within_limits(classify, settings), timing)
+        labels = model.manifest.labels
+        return {
+            "label": [one.label for one in predictions],
+            "score": _numbers([one.score for one in predictions]),
+            "scores": _numbers([[one.scores[label] for label in labels] for one in predictions]),
+        }
+    embed = _native(EmbedRequest, model, texts, parameters).model_copy(update={"encoding": "base64"})
+    embeddings, dimensions, _ = await model.embed(embed, within_limits(embed, settings), timing)
+    raw = b"".join(base64.b64decode(one.embedding) for one in embeddings)  # type: ignore[union-attr, arg-type]
+    return {"embedding": np.frombuffer(raw, "<f4").reshape(-1, dimensions)}
+
+
+def _outputs(model: Model) -> list[TensorMetadata]:
+    score = TensorMetadata(name="score", datatype="FP32", shape=[-1])
+    if isinstance(model, Translator):
+        return [TensorMetadata(name="text_output", datatype="BYTES", shape=[-1]), score]
+    if isinstance(model, Classifier):
+        scores = TensorMetadata(name="scores", datatype="FP32", shape=[-1, len(model.manifest.labels)])
+        return [TensorMetadata(name="label", datatype="BYTES", shape=[-1]), score, scores]
+    return [TensorMetadata(name="embedding", datatype="FP32", shape=[-1, model.dimensions])]
+
+
+def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapping[str, Any]) -> Native:
+    """The native request that says the same."""
+    name = model.manifest.name
+    followed = kind.model_fields.keys() - NOT_FOR_TENSORS
+    options = {key: value for key, value in parameters.items() if not _is_reserved(key)}
+    for key in options.keys() - followed:
+        options_of_it = ", ".join(sorted(followed)) or "none"
+        raise NotAcceptable(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
+    timeout = parameters.get("timeout") or None
+    if timeout is not None:
+        if type(timeout) is not int or timeout < 0:
+            raise NotAcceptable(f"parameters.timeout: {timeout!r} is no number of microseconds")
+        options["timeout_s"] = timeout / 1e6
+    try:
+        return validated(kind, {**options, "text": texts, "model": name})
+    except FieldsNotAcceptable as error:
+        raise FieldsNotAcceptable([(_as_sent(place), message) for place, message in error.fields]) from None
+
+
+def _as_sent(place: Sequence[str | int]) -> Sequence[str | int]:
+    return (TEXT, *place[1:]) if place[0] == "text" else ("parameters", *place)
+
+
+def _is_reserved(parameter: str) -> bool:
+    return parameter in RESERVED or parameter.startswith("triton_")
+
+
+def _numbers(values: Any) -> NDArray[np.float32]:
+    return np.array(values, np.float32)
