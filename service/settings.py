@@ -189,6 +189,9 @@ class Settings(BaseSettings):
         default=True,
         description="Whether clients of the Open Inference Protocol, such as Triton's, may ask, below /v2.",
     )
+    libretranslate: bool = Field(
+        default=True, description="Whether clients of LibreTranslate may ask, below /libretranslate."
+    )
     openai: bool = Field(default=True, description="Whether clients of OpenAI may ask, below /v1.")
     root_path: str = Field(
         default="",

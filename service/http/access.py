@@ -69,6 +69,11 @@ class Access:
         if self._rate is not None:
             self._limiter = RateLimiter(self._rate) if rates is None else RemoteRateLimiter(rates)
 
+    @property
+    def wants_keys(self) -> bool:
+        """Whether there are any."""
+        return bool(self._keys)
+
     def guards(self, credentials: Credentials | None = BEARER) -> Guards:
         """What a route checks.
 

@@ -40,11 +40,12 @@ POST routes without parameters in their path are called at once, as native ones 
 from collections.abc import Iterable
 
 from service.http.dialects.dialect import Dialect
+from service.http.dialects.libretranslate import LIBRETRANSLATE
 from service.http.dialects.open_inference import OPEN_INFERENCE
 from service.http.dialects.openai import OPENAI
 from service.settings import Settings
 
-ALL: tuple[Dialect, ...] = (OPEN_INFERENCE, OPENAI)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, OPENAI)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:

@@ -1,0 +1,266 @@
+"""LibreTranslate: its clients, and its own page in a browser."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from service import dispatch
+from service.directions import Directions
+from service.errors import BadRequest, KeyMissing, KeyWrong, NotAcceptable, NotReady, RateLimited, RequestError
+from service.http.access import Access, Credentials
+from service.http.dialects.bodies import fields_of, form_or_json
+from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.json_route import Body, validated
+from service.http.limits import within_limits
+from service.registry import Models
+from service.schemas.answers import DetectedLanguage, Translation
+from service.schemas.requests import DetectRequest, TranslateRequest
+from service.serving import Serving
+from service.settings import Settings
+from service.text.languages import are_same, english_name
+
+MOST_ALTERNATIVES = 7
+FORMATS = ("text", "html")
+EMPTY = "\n"
+"""In place of a text that is empty, as native texts never are: white space comes back as it is."""
+
+
+class LibreTranslateError(ErrorBody):
+    error: str
+
+    @classmethod
+    def of(cls, error: RequestError) -> "LibreTranslateError":
+        if isinstance(error, KeyMissing | KeyWrong):
+            return cls(error="Invalid API key")
+        return cls(error=f"Slowdown: {error}" if isinstance(error, RateLimited) else str(error))
+
+
+class Disabled(RequestError):  # noqa: N818
+    status, title = 403, "Forbidden"
+
+
+class LibreTranslateRequest(BaseModel):
+    q: str | list[str] | None = Field(
+        default=None, description="A text; in JSON also a list.", examples=["A dog runs."]
+    )
+    source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
+    target: str | None = Field(default=None, examples=["fr"])
+    format: str = Field(default="text", description="text or html.")
+    alternatives: Any = Field(default=0, description=f"How many; {MOST_ALTERNATIVES} at most.", examples=[0])
+
+
+class Detected(BaseModel):
+    confidence: float = Field(description="0 to 100.")
+    language: str
+
+
+class LibreTranslation(BaseModel):
+    translatedText: str | list[str]  # noqa: N815
+    detectedLanguage: Detected | list[Detected] | None = None  # noqa: N815
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class TextToDetect(BaseModel):
+    q: str | None = Field(default=None, examples=["A dog runs."])
+
+
+class LibreLanguage(BaseModel):
+    code: str
+    name: str
+    targets: list[str] = Field(description="Its own too.")
+
+
+class NamedLanguage(BaseModel):
+    code: str
+    name: str
+
+
+class Languages(BaseModel):
+    source: NamedLanguage
+    target: NamedLanguage
+
+
+class FrontendSettings(BaseModel):
+    """What a page needs to know."""
+
+    charLimit: int  # noqa: N815
+    frontendTimeout: Annotated[int, Field(description="Milliseconds to wait while somebody types.")] = 500  # noqa: N815
+    apiKeys: bool  # noqa: N815
+    keyRequired: bool  # noqa: N815
+    suggestions: bool = False
+    filesTranslation: bool = False  # noqa: N815
+    supportedFilesFormat: list[str] = []  # noqa: N815
+    language: Languages
+
+
+class Health(BaseModel):
+    status: str = "ok"
+
+
+def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+    keyed = LIBRETRANSLATE.router(access.guards(Credentials(_key, "api_key", None)), _fields)
+    free = LIBRETRANSLATE.router(access.guards(None))
+
+    @keyed.post("/libretranslate/translate", response_model_exclude_none=True)
+    async def translate(request: LibreTranslateRequest, http: Request) -> LibreTranslation:
+        """Translate a text or a list of texts."""
+        texts, n_alternatives = _wanted(request, settings)
+        with serving.use() as models:
+            directions = models.directions(None)
+            native = _native(request, texts, n_alternatives, models)
+            timeout_s = within_limits(native, settings)
+            try:
+                answer = await dispatch.translate(models, native, timeout_s, http.state.timing)
+            except NotAcceptable:
+                _refuse_languages(request, directions)
+                raise
+        return _as_asked(request, answer.translations, n_alternatives)
+
+    @keyed.post("/libretranslate/detect")
+    async def detect(request: TextToDetect, http: Request) -> list[Detected]:
+        """Tell the language of a text."""
+        if not request.q:
+            raise BadRequest("Invalid request: missing q parameter")
+        native = validated(DetectRequest, {"text": request.q})
+        timeout_s = within_limits(native, settings)
+        with serving.use() as models:
+            answer = await dispatch.detect(models, native, timeout_s, http.state.timing)
+        return [_detected(one) for one in answer.detections[0].languages] or [_detected(None)]
+
+    @free.get("/libretranslate/languages")
+    async def list_languages(_: Request) -> list[LibreLanguage]:
+        """Which languages are translated into which."""
+        with serving.use() as models:
+            reachable = models.directions(None).reachable()
+        return [
+            LibreLanguage(
+                code=one.language, name=one.name, targets=sorted({*one.targets, *one.through_pivot, one.language})
+            )
+            for one in reachable
+        ]
+
+    @free.get("/libretranslate/frontend/settings")
+    async def frontend_settings(_: Request) -> FrontendSettings:
+        """What a page needs to know."""
+        with serving.use() as models:
+            target = next((one.targets[0] for one in models.directions(None).reachable() if one.targets), "en")
+        languages = Languages(
+            source=NamedLanguage(code=dispatch.AUTO, name="Auto Detect"),
+            target=NamedLanguage(code=target, name=english_name(target)),
+        )
+        return FrontendSettings(
+            charLimit=settings.max_text_characters,
+            apiKeys=access.wants_keys,
+            keyRequired=access.wants_keys,
+            language=languages,
+        )
+
+    @free.get("/libretranslate/health")
+    async def health(_: Request) -> Health:
+        """Whether texts are translated now."""
+        reason = serving.unready_reason()
+        if reason is not None:
+            raise NotReady(reason)
+        return Health()
+
+    @free.post("/libretranslate/suggest")
+    async def suggest(_: Request) -> Health:
+        """There are no suggestions here."""
+        raise Disabled("Suggestions are disabled on this server.")
+
+    @free.post("/libretranslate/translate_file")
+    async def translate_file(_: Request) -> Health:
+        """There are no files here."""
+        raise Disabled("Files translation are disabled on this server.")
+
+    return [keyed, free]
+
+
+async def _key(request: Request) -> bytes | None:
+    key = (await fields_of(request)).get("api_key")
+    return key.encode() if isinstance(key, str) and key else None
+
+
+async def _fields(model: type[Body], request: Request) -> Body:
+    try:
+        return await form_or_json(model, request)
+    except BadRequest as error:
+        raise BadRequest("Invalid JSON format") from error
+
+
+def _wanted(request: LibreTranslateRequest, settings: Settings) -> tuple[list[str], int]:
+    """The texts and the number of alternatives. Raises BadRequest, in LibreTranslate's words."""
+    for name in ("q", "source", "target"):
+        if not getattr(request, name):
+            raise BadRequest(f"Invalid request: missing {name} parameter")
+    try:
+        n_alternatives = int(request.alternatives or 0)
+    except (TypeError, ValueError):
+        raise BadRequest("Invalid request: alternatives parameter is not a number") from None
+    if n_alternatives > MOST_ALTERNATIVES:
+        raise BadRequest(f"Invalid request: alternatives parameter must be <= {MOST_ALTERNATIVES}")
+    if request.format not in FORMATS:
+        raise BadRequest(f"{request.format} format is not supported")
+    texts = [request.q] if isinstance(request.q, str) else request.q or []
+    longest = max(map(len, texts))
+    for size, limit in ((len(texts), settings.max_texts), (longest, settings.max_text_characters)):
+        if size > limit:
+            raise BadRequest(f"Invalid request: request ({size}) exceeds text limit ({limit})")
+    return texts, max(0, n_alternatives)
+
+
+def _native(request: LibreTranslateRequest, texts: list[str], n_alternatives: int, models: Models) -> TranslateRequest:
+    options: dict[str, Any] = {}
+    if n_alternatives and request.format == "text":
+        own = max(one.manifest.decoding.beam_size for one in models.translators if one.manifest.decoding)
+        options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, own)}
+    source = dispatch.AUTO if (request.source or "").lower() == dispatch.AUTO else request.source
+    languages = {"source": source, "target": request.target}
+    given = [text or EMPTY for text in texts]
+    return validated(TranslateRequest, {"text": given, "format": request.format} | languages | options)
+
+
+def _refuse_languages(request: LibreTranslateRequest, directions: Directions) -> None:
+    """Raises BadRequest: a language is not served, or there is no way from the one to the other."""
+    source, target = str(request.source), str(request.target)
+    served = {one.language: one for one in directions.reachable()}
+    found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
+    for code, language in zip((source, target), found, strict=True):
+        if language is None and code.lower() != dispatch.AUTO:
+            raise BadRequest(f"{code} is not supported")
+    one, other = found
+    if one and other and other not in {*served[one].targets, *served[one].through_pivot}:
+        raise BadRequest(
+            f"{english_name(other)} ({other}) is not available as a target language from {english_name(one)} ({one})"
+        )
+
+
+def _as_asked(request: LibreTranslateRequest, found: list[Translation], n_alternatives: int) -> LibreTranslation:
+    texts = [one.text if one.text != EMPTY else "" for one in found]
+    alternatives = [[other.text for other in one.alternatives or []] for one in found]
+    detected = [_detected(one.detected) for one in found]
+    is_list, is_auto = isinstance(request.q, list), str(request.source).lower() == dispatch.AUTO
+    return LibreTranslation(
+        translatedText=texts if is_list else texts[0],
+        detectedLanguage=(detected if is_list else detected[0]) if is_auto else None,
+        alternatives=(alternatives if is_list else alternatives[0]) if n_alternatives else None,
+    )
+
+
+def _detected(language: DetectedLanguage | None) -> Detected:
+    """A text without words is in English, as LibreTranslate says."""
+    if language is None:
+        return Detected(confidence=0, language="en")
+    return Detected(confidence=round(100 * language.confidence, 1), language=language.language)
+
+
+LIBRETRANSLATE = Dialect(
+    name="libretranslate",
+    about="As LibreTranslate's clients ask: URL /libretranslate.",
+    paths=("/libretranslate",),
+    error=LibreTranslateError,
+    routers=routers,
+    statuses={401: 403, 413: 400, 422: 400},
+    is_open_to_all=True,
+)
