@@ -192,6 +192,9 @@ class Settings(BaseSettings):
     libretranslate: bool = Field(
         default=True, description="Whether clients of LibreTranslate may ask, below /libretranslate."
     )
+    hugging_face: bool = Field(
+        default=True, description="Whether clients of Hugging Face's inference endpoints may ask, below /models/NAME."
+    )
     openai: bool = Field(default=True, description="Whether clients of OpenAI may ask, below /v1.")
     root_path: str = Field(
         default="",

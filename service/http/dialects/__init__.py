@@ -40,12 +40,13 @@ POST routes without parameters in their path are called at once, as native ones 
 from collections.abc import Iterable
 
 from service.http.dialects.dialect import Dialect
+from service.http.dialects.hugging_face import HUGGING_FACE
 from service.http.dialects.libretranslate import LIBRETRANSLATE
 from service.http.dialects.open_inference import OPEN_INFERENCE
 from service.http.dialects.openai import OPENAI
 from service.settings import Settings
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, OPENAI)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, HUGGING_FACE, OPENAI)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:

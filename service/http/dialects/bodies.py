@@ -1,13 +1,13 @@
 """Bodies as other clients send them: JSON of whatever type, and forms."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from service.errors import BadRequest
+from service.errors import BadRequest, FieldsNotAcceptable
 from service.http.json_route import Body, check_encoding, parsed, read, validated
 
 ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
@@ -35,6 +35,23 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
         FieldsNotAcceptable: it is not what the model wants.
     """
     return validated(model, await fields_of(request))
+
+
+def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, Sequence[str | int]]) -> Body:
+    """The native request of these fields.
+
+    Args:
+        sent_as: where a field of it was in the request that the client has sent.
+
+    Raises:
+        FieldsNotAcceptable: by the names that the client has sent.
+    """
+    try:
+        return validated(native, fields)
+    except FieldsNotAcceptable as error:
+        raise FieldsNotAcceptable(
+            [((*sent_as.get(str(place[0]), place[:1]), *place[1:]), message) for place, message in error.fields]
+        ) from None
 
 
 async def fields_of(request: Request) -> dict[str, Any]:

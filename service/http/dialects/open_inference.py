@@ -10,7 +10,8 @@ from service import __version__
 from service.errors import NotAcceptable, NotReady, RequestError, UnknownPath
 from service.http.access import Access, Guards
 from service.http.dialects.dialect import Dialect, ErrorBody
-from service.http.dialects.tensor_models import TEXT, VERSION, Model, ModelMetadata, named, run
+from service.http.dialects.named_models import Model, check_ready, is_ready, named
+from service.http.dialects.tensor_models import TEXT, VERSION, ModelMetadata, check_version, run
 from service.http.dialects.tensors import (
     InferAnswer,
     InferRequest,
@@ -107,10 +108,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     @router.get(f"{ITS_VERSION}/ready", name="version_ready")
     async def model_ready(_: Request, name: str, version: str = VERSION) -> ModelReady:
         """The model takes requests."""
-        with serving.use() as models:
-            indexed = _indexed(serving, named(models, name, version))
-        if indexed.state != "READY":
-            raise NotReady(f"{name}: {indexed.reason}")
+        check_ready(serving, name)
+        check_version(name, version)
         return ModelReady(name=name)
 
     @router.get(MODEL)
@@ -118,7 +117,9 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     async def model_metadata(_: Request, name: str, version: str = VERSION) -> ModelMetadata:
         """The tensors of a model."""
         with serving.use() as models:
-            return ModelMetadata.of(named(models, name, version))
+            model = named(models, name)
+        check_version(name, version)
+        return ModelMetadata.of(model)
 
     @router.post("/v2/repository/index", response_model=list[IndexedModel])
     async def repository_index(_: Request) -> Response:
@@ -141,7 +142,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         tensor = _only_input(request)
         texts = tensor.texts()
         with serving.use() as models:
-            model = named(models, name, version)
+            model = named(models, name)
+            check_version(name, version)
             wanted = _wanted(request, model)
             made = await run(models, model, texts, request.parameters, settings, http.state.timing)
         outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
@@ -152,7 +154,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     async def generate(request: GenerateRequest, http: Request, name: str, version: str = VERSION) -> GenerateAnswer:
         """The same of one text, without tensors."""
         with serving.use() as models:
-            model = named(models, name, version)
+            model = named(models, name)
+            check_version(name, version)
             made = await run(models, model, [request.text_input], request.parameters, settings, http.state.timing)
         first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
         return GenerateAnswer(model_name=name, model_version=VERSION, **first)
@@ -162,7 +165,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
 
 def _indexed(serving: Serving, model: Model) -> IndexedModel:
     name = model.manifest.name
-    if all(state.ready for state in serving.states() if state.model == name):
+    if is_ready(serving, name):
         return IndexedModel(name=name, state="READY")
     return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
 

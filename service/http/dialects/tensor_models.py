@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from service import dispatch
-from service.errors import FieldsNotAcceptable, NotAcceptable, UnknownModel
-from service.http.json_route import validated
+from service.errors import NotAcceptable, UnknownModel
+from service.http.dialects.bodies import as_native
+from service.http.dialects.named_models import Model
 from service.http.limits import within_limits
 from service.registry import Models
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.schemas.timing import Timing
 from service.settings import Settings
 from service.tasks.classification import Classifier
-from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 
 VERSION = "1"
@@ -34,7 +34,6 @@ NOT_FOR_TENSORS = frozenset({"text", "model", "timeout_s", "attention", "alignme
 }
 """Fields of native requests that the protocol has in another way, or whose results it has no tensors for."""
 
-Model = Translator | Classifier | Embedder
 Values = Sequence[str] | NDArray[np.float32]
 Native = TypeVar("Native", TranslateRequest, ClassifyRequest, EmbedRequest)
 
@@ -57,18 +56,10 @@ class ModelMetadata(BaseModel):
         return cls(name=model.manifest.name, outputs=_outputs(model))
 
 
-def named(models: Models, name: str, version: str) -> Model:
-    """One model.
-
-    Raises:
-        UnknownModel: there is none of this name and version.
-    """
-    by_name = {model.manifest.name: model for model in models}
-    if name not in by_name:
-        raise UnknownModel(f"no model is named {name!r}; there are {', '.join(by_name)}")
+def check_version(name: str, version: str) -> None:
+    """Raises UnknownModel: a model has no such version."""
     if version != VERSION:
         raise UnknownModel(f"{name} has version {VERSION}, and not {version}")
-    return by_name[name]
 
 
 async def run(
@@ -123,14 +114,8 @@ def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapp
         if type(timeout) is not int or timeout < 0:
             raise NotAcceptable(f"parameters.timeout: {timeout!r} is no number of microseconds")
         options["timeout_s"] = timeout / 1e6
-    try:
-        return validated(kind, {**options, "text": texts, "model": name})
-    except FieldsNotAcceptable as error:
-        raise FieldsNotAcceptable([(_as_sent(place), message) for place, message in error.fields]) from None
-
-
-def _as_sent(place: Sequence[str | int]) -> Sequence[str | int]:
-    return (TEXT, *place[1:]) if place[0] == "text" else ("parameters", *place)
+    sent_as: dict[str, Sequence[str]] = {field: ("parameters", field) for field in followed}
+    return as_native(kind, {**options, "text": texts, "model": name}, sent_as | {"text": (TEXT,)})
 
 
 def _is_reserved(parameter: str) -> bool:
