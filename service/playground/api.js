@@ -81,6 +81,37 @@ export async function post(path, body, signal) {
   return { answer, timing: { roundTrip: performance.now() - began, parts: serverTiming(response) } };
 }
 
+/**
+ * The same, of an answer that comes in pieces.
+ *
+ * @param {string} path
+ * @param {object} body
+ * @param {AbortSignal} signal
+ * @param {(piece: string) => void} hear  Gets each piece of the first text's translation.
+ * @returns {Promise<{answer: any, timing: Timing}>}
+ */
+export async function postInPieces(path, body, signal, hear) {
+  const began = performance.now();
+  const headers = { "content-type": "application/json", accept: "application/x-ndjson" };
+  const response = await reach(path, { method: "POST", headers, body: JSON.stringify(body), signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let answer = null;
+  let rest = "";
+  for (;;) {
+    const { done, value } = await connected(reader.read());
+    if (done) break;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const one of lines.map((line) => JSON.parse(line))) {
+      if ("piece" in one) hear(one.piece);
+      else answer = one;
+    }
+  }
+  if (answer === null) throw new Unreachable();
+  if ("status" in answer) throw new Problem(answer.status, answer.detail, [], 1);
+  return { answer, timing: { roundTrip: performance.now() - began, parts: [] } };
+}
+
 /** @param {string} path @param {RequestInit} init */
 async function reach(path, init) {
   const authorization = key ? { authorization: `Bearer ${key}` } : {};

@@ -81,7 +81,7 @@ export class AttentionPanel {
   }
 
   /**
-   * @param {Model} model
+   * @param {Model | null} model
    * @param {string} [state]  As `state` gave it once: kind, layer and head of an open panel.
    */
   use(model, state = "") {
@@ -121,7 +121,7 @@ export class AttentionPanel {
 
   #suit(model) {
     this.#model = model;
-    this.#panel.hidden = model.layers === undefined;
+    this.#panel.hidden = model?.layers === undefined;
     if (this.#panel.hidden) return;
     const kinds = model.task === "translation" ? ["cross", "encoder", "decoder"] : ["encoder"];
     options(this.#parts.kind, kinds.map((kind) => [kind, KINDS[kind].name]));

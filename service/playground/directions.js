@@ -1,9 +1,16 @@
-/** What can be translated into what, and by which models: with hundreds of languages, pairs are never listed. */
+/**
+ * What can be translated into what, and by which models: with hundreds of languages, pairs are never listed.
+ *
+ * Where no model has a direction, two may have it together, through a language that one writes and the other reads.
+ */
 
 /**
  * @typedef {import("./types.js").Model} Model
- * @typedef {{source: string, target: string, model: Model}} Choice
+ * @typedef {{source: string, target: string, model: Model | null}} Choice  Without a model the service chooses.
  */
+
+/** The source where the service is to detect the language. */
+export const AUTO = "auto";
 
 const NAMES = new Intl.DisplayNames(["en"], { type: "language" });
 
@@ -47,8 +54,9 @@ export class Directions {
 
   /** @param {string} source @returns {string[]} */
   targets(source) {
-    const able = this.#models.filter((model) => model.sources.includes(source));
-    return unique(able.flatMap((model) => model.targets)).filter((target) => target !== source);
+    if (source === AUTO) return unique(this.sources.flatMap((one) => this.targets(one)));
+    const direct = this.#written([source]);
+    return unique([...direct, ...this.#written(direct)]).filter((target) => target !== source);
   }
 
   /** @param {string} source @param {string} target */
@@ -57,7 +65,7 @@ export class Directions {
   }
 
   has({ source, target }) {
-    return source !== target && this.models(source, target).length > 0;
+    return source !== target && (source === AUTO || this.sources.includes(source)) && this.targets(source).includes(target);
   }
 
   /**
@@ -68,18 +76,37 @@ export class Directions {
    * @returns {Choice}
    */
   nearest(wish = {}) {
-    const source = best(this.sources, [
+    const known = best(this.sources, [
       (code) => code === wish.source,
       (code) => this.has({ source: code, target: wish.target }),
       (code) => code === OF_PAGE,
     ]);
+    const source = wish.source === AUTO ? AUTO : known;
     const target = best(this.targets(source), [
       (code) => code === wish.target,
-      (code) => this.has({ source: code, target: source }),
+      (code) => this.models(source, code).length > 0,
+      (code) => this.models(code, source).length > 0,
       (code) => OF_VISITOR.has(code),
     ]);
     const models = this.models(source, target);
-    return { source, target, model: models.find(({ name }) => name === wish.model) ?? models[0] };
+    return { source, target, model: models.find(({ name }) => name === wish.model) ?? models[0] ?? null };
+  }
+
+  /** @param {string} name */
+  named(name) {
+    return this.#models.find((model) => model.name === name) ?? null;
+  }
+
+  /** How many hypotheses a model has at once; the fewest of all, where it is not known which model answers. */
+  beam(model) {
+    const sizes = (model ? [model] : this.#models).map(({ decoding }) => decoding?.beam_size ?? 1);
+    return Math.min(...sizes);
+  }
+
+  /** Into which languages these are translated by one model. */
+  #written(sources) {
+    const able = this.#models.filter((model) => sources.some((source) => model.sources.includes(source)));
+    return unique(able.flatMap((model) => model.targets));
   }
 }
 

@@ -1,6 +1,6 @@
 /** One question that is asked again and again while its author is still writing it. */
 
-import { Problem, Unreachable, post } from "./api.js";
+import { Problem, Unreachable, post, postInPieces } from "./api.js";
 
 const PAUSE_MS = 150;
 const LONGEST_WAIT_S = 10;
@@ -11,7 +11,11 @@ const LONGEST_WAIT_S = 10;
  *   With the fields that had to be left out, and the service's words why.
  * @property {(error: Error) => void} failed
  * @property {(seconds: number) => void} waiting  The service is busy; it is asked again after so long.
+ * @property {(text: string) => void} arriving  The beginning of the answer to a long text.
  */
+
+/** Of characters, from which on an answer is shown as it comes. */
+const LONG = 400;
 
 export class Question {
   #path;
@@ -68,13 +72,22 @@ export class Question {
     }
   }
 
+  #post(body, signal) {
+    if (this.#path !== "translate" || body.text.length < LONG || body.attention) return post(this.#path, body, signal);
+    let text = "";
+    return postInPieces(this.#path, body, signal, (piece) => {
+      text += piece;
+      if (!signal.aborted) this.#listener.arriving(text);
+    });
+  }
+
   /** Once more after a while where the service is busy; without the optional fields that it refuses. */
   async #patiently(body, optional, signal) {
     const refused = new Map();
     let waited = false;
     for (;;) {
       try {
-        return { ...(await post(this.#path, body, signal)), refused };
+        return { ...(await this.#post(body, signal)), refused };
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         const unwanted = error.status === 422 ? optional.filter((name) => name in body && error.fields.includes(name)) : [];

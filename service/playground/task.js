@@ -19,6 +19,7 @@ const ANNOUNCE_AFTER_MS = 1000;
  * @property {string} optional  A field of it that the answer can be shown without.
  * @property {(answer: any) => {attention?: import("./types.js").Attention, summary: string}} show
  *   Shows an answer, and returns what else is in it.
+ * @property {(text: string) => void} [arriving]  Shows the beginning of a long answer.
  * @property {() => void} clear  Shows nothing.
  * @property {(word: number | null, spoken: boolean) => void} pointed  At a word of the text.
  * @property {(cell: import("./attention.js").Cell | null) => void} lit  A cell of an attention matrix is pointed at.
@@ -46,6 +47,7 @@ export class Task {
       answered: (answer, timing, refused) => this.#show(answer, timing, refused),
       failed: (error) => this.#fail(error),
       waiting: (seconds) => this.#notice.busy(seconds),
+      arriving: (text) => this.#arrive(text),
     });
     this.#notice = new Notice(this.parts.notice, () => this.#question.retry());
     this.editor = new Editor(this.parts.editor, { changed: () => this.ask(), pointed: plan.pointed });
@@ -61,13 +63,24 @@ export class Task {
     this.parts.clear.addEventListener("click", () => this.write(""));
   }
 
-  /** @param {import("./types.js").Model} model @param {string[]} examples @param {string} language */
+  /** @param {import("./types.js").Model | null} model @param {string[]} examples @param {string} language */
   use(model, examples, language, attention = "") {
     this.#examples = examples;
-    this.attention.use(model, attention);
     showExamples(this.parts.examples, examples, language, (text) => this.write(text));
-    const where = model.provider === "cuda" ? "a GPU" : "the CPU";
-    this.parts.about.textContent = `${model.name} in ${model.precision} on ${where}. Texts go to this service and nowhere else.`;
+    this.tell(model, "", attention);
+  }
+
+  /**
+   * Which model answers.
+   *
+   * @param {import("./types.js").Model | null} model  None where several do, or it is not known.
+   * @param {string} [others]  Which they are, in words.
+   */
+  tell(model, others = "", attention = "") {
+    this.attention.use(model, attention);
+    const where = model?.provider === "cuda" ? "a GPU" : "the CPU";
+    const who = model ? `${model.name} in ${model.precision} on ${where}. ` : others;
+    this.parts.about.textContent = `${who}Texts go to this service and nowhere else.`;
   }
 
   /** @param {string} text */
@@ -121,6 +134,13 @@ export class Task {
     showTiming(this.parts.timing, timing);
     announce(summary, ANNOUNCE_AFTER_MS);
     this.#plan.changed();
+  }
+
+  #arrive(text) {
+    this.#settle(false);
+    this.#result.hidden = false;
+    this.parts.examples.hidden = true;
+    this.#plan.arriving?.(text);
   }
 
   #fail(error) {

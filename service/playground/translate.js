@@ -1,6 +1,6 @@
 /** The page's first task: a text, its translation as it is written, and which words became which. */
 
-import { Directions, nameOf, segments } from "./directions.js";
+import { AUTO, Directions, nameOf, segments } from "./directions.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
@@ -8,6 +8,7 @@ import { WordLine } from "./wordline.js";
 import { WordLinks } from "./wordlinks.js";
 
 const OTHER_WORDINGS = 2;
+const TERM = /^\s*(.+?)\s*(?:=|\t)\s*(.+?)\s*$/;
 
 export class TranslateView {
   #task;
@@ -16,6 +17,8 @@ export class TranslateView {
   #choice;
   #result;
   #links;
+  /** The source of the last answer, where it was detected. */
+  #detected = "";
 
   /**
    * @param {HTMLElement} root
@@ -30,7 +33,8 @@ export class TranslateView {
       path: "translate",
       body: (text) => this.#body(text),
       optional: "alignment",
-      show: (answer) => this.#show(answer.translations[0]),
+      show: (answer) => this.#show(answer, answer.translations[0]),
+      arriving: (text) => this.#arrive(text),
       clear: () => this.#clear(),
       pointed: (word, spoken) => this.#links.point("source", word, spoken),
       lit: (cell) => this.#light(cell),
@@ -43,6 +47,7 @@ export class TranslateView {
     for (const name of ["source", "target", "model"]) {
       this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
     }
+    this.#parts.terms.addEventListener("input", () => this.#task.ask());
     copies(this.#parts.copy, () => this.#result.text);
   }
 
@@ -50,6 +55,8 @@ export class TranslateView {
   restore(state) {
     const [source, target, model] = ["source", "target", "model"].map((name) => state.get(name));
     this.#use(this.#directions.nearest({ source, target, model }), state.get("attention") ?? "");
+    this.#parts.terms.value = state.get("terms") ?? "";
+    this.#parts.glossary.open = this.#parts.terms.value !== "";
     this.#task.editor.text = state.get("text") ?? "";
     this.#task.ask({ now: true });
   }
@@ -61,12 +68,13 @@ export class TranslateView {
   get state() {
     const { model, source, target } = this.#choice;
     const named = this.#directions.models(source, target).length > 1 ? model.name : "";
-    return { source, target, model: named, attention: this.#task.attention.state, text: this.#task.editor.text };
+    const { attention, editor } = this.#task;
+    return { source, target, model: named, attention: attention.state, terms: this.#parts.terms.value, text: editor.text };
   }
 
   #use(choice, attention = "") {
     const { model, source, target } = (this.#choice = choice);
-    const { swap, translation, alternatives } = this.#parts;
+    const { translation, alternatives } = this.#parts;
     const models = this.#directions.models(source, target);
     const { many } = this.#directions;
     // One direction and its opposite need no lists: they have the button that swaps them.
@@ -75,14 +83,28 @@ export class TranslateView {
       this.#parts[`${side}-name`].hidden = many;
       this.#parts[side].hidden = !many;
     }
-    offer(this.#parts.source, this.#directions.sources.map(named), source);
+    offer(this.#parts.source, this.#directions.sources.map(named), source, [[AUTO, "Detect the language"]]);
     offer(this.#parts.target, this.#directions.targets(source).map(named), target);
-    offer(this.#parts.model, models.map(({ name }) => [name, name]), model.name);
+    offer(this.#parts.model, models.map(({ name }) => [name, name]), model?.name);
     this.#parts.model.hidden = models.length < 2;
-    swap.hidden = !this.#directions.has({ source: target, target: source });
-    this.#task.editor.language = source;
+    this.#detect("");
     translation.lang = alternatives.lang = target;
-    this.#task.use(model, TO_TRANSLATE[source] ?? [], source, attention);
+    const any = Object.values(TO_TRANSLATE).map(([first]) => first);
+    this.#task.use(model, source === AUTO ? any : (TO_TRANSLATE[source] ?? []), this.#source, attention);
+  }
+
+  /** The language of the text, as far as it is known. */
+  get #source() {
+    return this.#choice.source === AUTO ? this.#detected : this.#choice.source;
+  }
+
+  /** @param {string} language */
+  #detect(language) {
+    this.#detected = language;
+    const { source } = this.#parts;
+    source.options[0].textContent = language ? `${nameOf(language)} (detected)` : "Detect the language";
+    this.#parts.swap.hidden = !this.#directions.has({ source: this.#choice.target, target: this.#source });
+    this.#task.editor.language = this.#source;
   }
 
   #turn(choice) {
@@ -92,8 +114,9 @@ export class TranslateView {
 
   /** @param {"source" | "target" | "model"} part  What the visitor has chosen anew. */
   #choose(part, value) {
-    const { source, target, model } = this.#choice;
-    const wish = { source, target, model: model.name, [part]: value };
+    const { target, model } = this.#choice;
+    const source = this.#source;
+    const wish = { source: this.#choice.source, target, model: model?.name, [part]: value };
     // Whoever reads another language now wants the same translation, or that into the language read before.
     const other = { source: wish.source, target: source };
     if (!this.#directions.has(wish) && this.#directions.has(other)) wish.target = source;
@@ -102,14 +125,29 @@ export class TranslateView {
 
   #swap() {
     if (this.#result.text) this.#task.editor.text = this.#result.text;
-    const { source, target } = this.#choice;
-    this.#turn(this.#directions.nearest({ source: target, target: source }));
+    this.#turn(this.#directions.nearest({ source: this.#choice.target, target: this.#source }));
   }
 
   #body(text) {
     const { model, source, target } = this.#choice;
-    const alternatives = Math.min(OTHER_WORDINGS, (model.decoding?.beam_size ?? 1) - 1);
-    return { text, source, target, model: model.name, alternatives, alignment: true };
+    const body = { text, source, target, alignment: true };
+    if (model) body.model = model.name;
+    const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
+    if (alternatives > 0) body.alternatives = alternatives;
+    const terms = this.#terms();
+    return Object.keys(terms).length > 0 ? { ...body, glossary: terms } : body;
+  }
+
+  /** The lines that are terms; one that is still being written is none. */
+  #terms() {
+    const found = this.#parts.terms.value.split("\n").map((line) => TERM.exec(line));
+    return Object.fromEntries(found.filter((term) => term !== null).map(([, source, target]) => [source, target]));
+  }
+
+  /** @param {string} text */
+  #arrive(text) {
+    this.#clear();
+    this.#result.show(text, []);
   }
 
   #clear() {
@@ -117,8 +155,12 @@ export class TranslateView {
     this.#result.show("", []);
   }
 
-  /** @param {import("./types.js").Translation} translation */
-  #show({ text, alternatives = [], alignment, attention }) {
+  /** @param {import("./types.js").Answer} answer @param {import("./types.js").Translation} translation */
+  #show(answer, { text, alternatives = [], alignment, attention, detected, model, pivot }) {
+    if (this.#choice.source === AUTO) this.#detect(detected?.language ?? "");
+    const through = pivot ?? answer.pivot;
+    const others = through ? `${through.models.join(" and ")}, through ${nameOf(through.language)}. ` : "";
+    this.#task.tell(this.#directions.named(model ?? answer.model), others);
     const words = alignment?.words;
     this.#parts.copy.hidden = false;
     this.#task.editor.show(words?.source ?? []);
@@ -153,12 +195,13 @@ function named(code) {
  * @param {HTMLSelectElement} select
  * @param {string[][]} options  Values and names.
  * @param {string} chosen
+ * @param {string[][]} [first]  What stands before them.
  */
-function offer(select, options, chosen) {
+function offer(select, options, chosen, first = []) {
   const alike = (name) => options.filter(([, other]) => other === name).length > 1;
   const sorted = options.toSorted(([, a], [, b]) => a.localeCompare(b, "en"));
   const told = sorted.map(([value, name]) => [value, alike(name) ? `${name} (${value})` : name]);
-  select.replaceChildren(...told.map(([value, name]) => element("option", { value }, name)));
+  select.replaceChildren(...[...first, ...told].map(([value, name]) => element("option", { value }, name)));
   select.value = chosen;
 }
 

@@ -41,7 +41,13 @@
  * @property {Record<string, Record<string, number>>} evaluation
  *
  * @typedef {{text: string, score: number}} Wording
- * @typedef {Wording & {alternatives?: Wording[], alignment?: Alignment, attention?: Attention}} Translation
+ * @typedef {{language: string, models: string[]}} Pivot
+ * @typedef {object} FromAnywhere
+ * @property {{language: string, confidence: number}} [detected]
+ * @property {string} [model]
+ * @property {Pivot} [pivot]
+ * @typedef {Wording & FromAnywhere & {alternatives?: Wording[], alignment?: Alignment, attention?: Attention}} Translation
+ * @typedef {{model?: string, pivot?: Pivot, translations: Translation[]}} Answer
  * @typedef {object} Prediction
  * @property {string} label
  * @property {Record<string, number>} scores  By falling score.

@@ -22,7 +22,7 @@ def part(page: Page, name: str) -> Locator:
 
 
 def editor(page: Page) -> Locator:
-    return page.locator("[role=tabpanel]:not([hidden]) textarea")
+    return page.locator("[role=tabpanel]:not([hidden]) .editor textarea")
 
 
 def settle(page: Page) -> None:

@@ -17,6 +17,7 @@ from playwright.sync_api import Page, Route, expect
 
 CODES = Path(__file__).parents[1] / "service" / "text" / "language_codes.json"
 TEXT = "Two dogs play in the snow."
+DETECT = "Detect the language"
 LINES = "Two dogs play in the snow. Where is the station?\n\n  He is reading a book.\n"
 
 
@@ -136,7 +137,7 @@ def test_the_words_lie_under_those_of_the_text_area(visit: Visit) -> None:
         editor(page).fill(text)
         sizes = page.evaluate(
             """() => {
-              const area = document.querySelector("#translate textarea");
+              const area = document.querySelector("#translate .editor textarea");
               const words = document.querySelector("#translate .editor .words");
               return [area.clientWidth, words.clientWidth, area.clientHeight, words.clientHeight, area.scrollHeight];
             }"""
@@ -224,20 +225,83 @@ def expect_offered(page: Page, name: str, names: list[str]) -> None:
 
 def test_source_and_target_are_chosen_one_after_the_other(visit: Visit) -> None:
     page = visit(state("translate", text="Zwei Hunde spielen im Schnee."))
-    expect_offered(page, "source", ["English", "French", "German", "Japanese", "Russian"])
+    expect_offered(page, "source", [DETECT, "English", "French", "German", "Japanese", "Russian"])
     expect_offered(page, "target", ["French", "German", "Japanese", "Russian"])
     expect(part(page, "model")).to_be_hidden()
     with page.expect_request("**/translate") as asked:
         part(page, "source").select_option(label="German")
+    assert "model" not in json.loads(asked.value.post_data or "")
+    expect_chosen(page, "German", "French")
+    expect_offered(page, "target", ["English", "French", "Japanese", "Russian"])
+    expect(part(page, "about")).to_contain_text("translate-de-en and translate-en-fr, through English")
+    expect(part(page, "attention")).to_be_hidden()
+    with page.expect_request("**/translate") as asked:
+        part(page, "target").select_option(label="English")
     assert json.loads(asked.value.post_data or "")["model"] == "translate-de-en"
-    expect_chosen(page, "German", "English")
-    expect_offered(page, "target", ["English"])
     part(page, "source").select_option(label="English")
     expect_chosen(page, "English", "German")  # the language read before
     part(page, "target").select_option(label="Japanese")
     expect(page).to_have_url(re.compile("target=ja"))
     page.reload()
     expect_chosen(page, "English", "Japanese")
+
+
+def test_a_language_is_detected_and_swapped_with_the_target(visit: Visit, server: httpx.Client) -> None:
+    page = visit(state("translate", source="auto", target="en"))
+    expect_chosen(page, DETECT, "English")
+    editor(page).fill("Zwei Hunde spielen im Schnee.")
+    expect_chosen(page, "German (detected)", "English")
+    expect(part(page, "about")).to_contain_text("translate-de-en")
+    expect(part(page, "attention")).to_be_visible()
+    expect(part(page, "alternatives").locator("li").first).to_be_visible()
+    translation = part(page, "translation").inner_text()
+    page.reload()
+    expect_chosen(page, "German (detected)", "English")
+    page.get_by_role("button", name="Swap the languages").click()
+    expect_chosen(page, "English", "German")
+    expect(editor(page)).to_have_value(translation)
+    part(page, "source").select_option(label=DETECT)
+    expect_chosen(page, "English (detected)", "German")
+    editor(page).fill("42")
+    expect_chosen(page, DETECT, "German")
+    expect(part(page, "translation")).to_have_text("42")
+    expect(page.get_by_role("button", name="Swap the languages")).to_be_hidden()
+
+
+def test_terms_of_a_glossary_are_written_as_it_says(visit: Visit, server: httpx.Client) -> None:
+    page = visit(state("translate", text=TEXT))
+    settle(page)
+    page.locator("#translate summary", has_text="Glossary").click()
+    part(page, "terms").fill("dogs = clebs\nsnow=")
+    glossary = {"dogs": "clebs"}
+    expect(part(page, "translation")).to_have_text(translated(server, TEXT, glossary=glossary)["text"])
+    expect(part(page, "command")).to_contain_text('"glossary":{"dogs":"clebs"}')
+    page.reload()
+    expect(part(page, "terms")).to_have_value("dogs = clebs\nsnow=")
+    expect(part(page, "translation")).to_contain_text("clebs")
+
+
+def test_a_long_translation_is_shown_as_it_comes(visit: Visit, server: httpx.Client) -> None:
+    text = f"{TEXT} " * 20
+    page = visit(state("translate"))
+    with page.expect_request("**/translate") as asked:
+        editor(page).fill(text)
+    assert asked.value.headers["accept"] == "application/x-ndjson"
+    settle(page)
+    expect(part(page, "translation")).to_have_text(translated(server, text)["text"])
+    assert part(page, "translation").locator(".word").count() > 20, "the last event has the alignment"
+
+
+def test_what_has_come_of_a_long_translation_is_shown(visit: Visit) -> None:
+    lines = [{"index": 0, "piece": "Un"}, {"index": 0, "piece": " deux"}, {"status": 504, "detail": "too late"}]
+
+    def in_pieces(route: Route) -> None:
+        route.fulfill(body="".join(f"{json.dumps(line)}\n" for line in lines), content_type="application/x-ndjson")
+
+    page = visit(state("translate"), before=lambda page: page.route("**/translate", in_pieces))
+    editor(page).fill(f"{TEXT} " * 20)
+    expect(part(page, "translation")).to_have_text("Un deux")
+    expect(part(page, "notice")).to_contain_text("Too late")
 
 
 def test_a_model_of_hundreds_of_languages_has_a_menu_for_each_side(visit: Visit) -> None:
@@ -257,7 +321,7 @@ def test_a_model_of_hundreds_of_languages_has_a_menu_for_each_side(visit: Visit)
     expect_chosen(page, "English", "French")
     assert len(tags) == 202
     expect(part(page, "target").locator("option")).to_have_count(201)
-    names = part(page, "source").locator("option").all_text_contents()
+    names = part(page, "source").locator("option").all_text_contents()[1:]
     assert len({*names}) == len(names) == 202, "each has a name of its own"
     expect_offered(page, "model", ["all", "translate-en-fr"])
     with page.expect_request("**/translate") as asked:
