@@ -108,7 +108,8 @@ async def _translate_detected(
     target = directions.target(request.target)
     sources = directions.sources(target, request.pivot)
     with timing.tokenizing():
-        found = await detected(request.text, request.format, [*dict.fromkeys([*sources, target])], timeout_s)
+        served = [*dict.fromkeys([*sources, target])]
+        found = await detected(request.text, request.format, served, timeout_s, request.xml)
     languages = [ranked[0] if ranked else None for ranked in found]
     routes: dict[str, Route] = {}
     places: dict[str, list[int]] = defaultdict(list)

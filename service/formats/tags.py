@@ -4,7 +4,7 @@ Python's parser finds the tags, in broken HTML too; this module knows what they 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
 from html.parser import HTMLParser
@@ -194,12 +194,17 @@ def _ends(items: Iterable[_Item]) -> dict[int, int]:
     return ends
 
 
-def with_words(pieces: list[Piece]) -> list[Piece]:
+def _could_be_word(piece: Piece) -> bool:
+    is_unknown = piece.tag not in INLINE | WORDS | UNREAD | VOID | BLOCKS
+    return piece.kind is PieceKind.MARK and piece.raw.endswith("/>") and is_unknown and not HALVES.match(piece.raw)
+
+
+def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
     """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
     words: list[Piece] = []
     i = 0
     while i < len(pieces):
-        end = next((j for j in range(i, len(pieces)) if not _could_be_word(pieces[j])), len(pieces))
+        end = next((j for j in range(i, len(pieces)) if not could_be_word(pieces[j])), len(pieces))
         touches = (i > 0 and _is_letter(pieces[i - 1], -1)) or (end < len(pieces) and _is_letter(pieces[end], 0))
         if i < end and not touches:
             words.append(Piece(PieceKind.OPAQUE, "".join(piece.raw for piece in pieces[i:end])))
@@ -207,11 +212,6 @@ def with_words(pieces: list[Piece]) -> list[Piece]:
             words += pieces[i : end + 1]
         i = end if i < end and not touches else end + 1
     return words
-
-
-def _could_be_word(piece: Piece) -> bool:
-    is_unknown = piece.tag not in INLINE | WORDS | UNREAD | VOID | BLOCKS
-    return piece.kind is PieceKind.MARK and piece.raw.endswith("/>") and is_unknown and not HALVES.match(piece.raw)
 
 
 def _split_neighbours(pieces: list[Piece]) -> list[Piece]:

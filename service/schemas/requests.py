@@ -40,7 +40,7 @@ Texts = Annotated[
 Number = Annotated[int, Field(ge=0)]
 Encoding = Literal["json", "base64"]
 """How answers have arrays of numbers."""
-Format = Literal["text", "html", "markdown"]
+Format = Literal["text", "html", "markdown", "xml"]
 
 
 def _term(term: str) -> str:
@@ -148,6 +148,23 @@ Keep = Annotated[
 ]
 
 
+MOST_NAMES = 100
+Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MOST_NAMES)]
+
+
+class XmlRules(_Input):
+    """What becomes of elements of XML. In names capitals count."""
+
+    keep: Names = Field(default=[], description="Elements that come out unchanged, with all that is in them.")
+    blocks: Names = Field(default=[], description="Elements that end a sentence before and after them.")
+    inline: Names = Field(default=[], description="Elements that are in sentences, around the words that they were.")
+    detect: bool = Field(
+        default=True,
+        description="Of other elements: those are inline that have text beside them, or around the element that they "
+        "are in. false: all are.",
+    )
+
+
 class TranslateRequest(_AttendingRequest):
     source: str | None = Field(
         default=None,
@@ -188,9 +205,10 @@ class TranslateRequest(_AttendingRequest):
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
     format: Format = Field(
         default="text",
-        description="html, markdown: tags and marks stay, and inline ones go where the aligned words went; code is not "
-        "translated.",
+        description="html, xml, markdown: tags and marks stay, and inline ones go where the aligned words went; code "
+        "is not translated.",
     )
+    xml: XmlRules | None = Field(default=None, description="What becomes of elements, where the format is xml.")
     keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
         default=[],
         description="What comes out unchanged: strings, as whole words, and regular expressions.",
@@ -205,7 +223,7 @@ class TranslateRequest(_AttendingRequest):
 
 
 class DetectRequest(_Request):
-    format: Format = Field(default="text", description="html, markdown: tags, marks and code are not read.")
+    format: Format = Field(default="text", description="html, xml, markdown: tags, marks and code are not read.")
 
 
 class ClassifyRequest(_AttendingRequest):

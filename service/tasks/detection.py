@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from service.formats import document, markdown
-from service.schemas.requests import Format
+from service.schemas.requests import Format, XmlRules
+from service.tasks.reading import parse
 from service.text.identification import Identified, identified, is_loaded
 from service.text.kept_spans import kept_spans
 from service.text.spans import edited
@@ -16,7 +16,9 @@ OF_A_TEXT = 400
 """A short text takes as long as so many characters take to be tokenized."""
 
 
-async def detected(texts: list[str], form: Format, served: Collection[str], timeout_s: float) -> list[list[Identified]]:
+async def detected(
+    texts: list[str], form: Format, served: Collection[str], timeout_s: float, rules: XmlRules | None = None
+) -> list[list[Identified]]:
     """Of each text the languages that it may be in, the most probable first; none where all of it would come out of a
     translation as it is.
 
@@ -25,12 +27,13 @@ async def detected(texts: list[str], form: Format, served: Collection[str], time
     """
     n_characters = sum(map(len, texts)) + OF_A_TEXT * len(texts)
     to_thread = 0 if is_loaded() else SHORT
-    return await beside_each(texts, partial(_detected, form=form, served=served), n_characters + to_thread, timeout_s)
+    look = partial(_detected, form=form, rules=rules, served=served)
+    return await beside_each(texts, look, n_characters + to_thread, timeout_s)
 
 
-def _detected(text: str, form: Format, served: Collection[str]) -> list[Identified]:
+def _detected(text: str, form: Format, rules: XmlRules | None, served: Collection[str]) -> list[Identified]:
     words = ""
-    for piece in _pieces(text, form):
+    for piece in _pieces(text, form, rules):
         spoken, _ = edited(piece, [(kept.span, " ") for kept in kept_spans(piece)])
         if any(map(str.isalpha, spoken)):
             words += f"{spoken}\n"
@@ -39,14 +42,13 @@ def _detected(text: str, form: Format, served: Collection[str]) -> list[Identifi
     return identified(words[:LOOKED_AT], served) if words else []
 
 
-def _pieces(text: str, form: Format) -> Iterator[str]:
+def _pieces(text: str, form: Format, rules: XmlRules | None) -> Iterator[str]:
     """What there is to translate, in pieces that are quickly searched."""
-    for one in [text] if form == "text" else _passages(text, form):
+    for one in [text] if form == "text" else _passages(text, form, rules):
         for start in range(0, len(one), LOOKED_AT):
             yield one[start : start + LOOKED_AT]
 
 
-def _passages(text: str, form: Format) -> Iterator[str]:
-    read = markdown.parse(text) if form == "markdown" else document.parse(text)
-    for passage in read.passages:
+def _passages(text: str, form: Format, rules: XmlRules | None) -> Iterator[str]:
+    for passage in parse(text, form, rules).passages:
         yield edited(passage.text, [(span, " ") for span in passage.keep])[0]

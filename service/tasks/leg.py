@@ -94,7 +94,7 @@ class Leg:
 
         def manuscript(text: str | Reading) -> Manuscript:
             nonlocal n_sentences
-            written = reader.manuscript(read(text, request.format, terms) if isinstance(text, str) else text)
+            written = reader.manuscript(read(text, request, terms) if isinstance(text, str) else text)
             n_sentences += len(written.sentences)
             self._pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written

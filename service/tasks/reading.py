@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
-from service.formats import document, markdown, plain
+from service.formats import document, markdown, plain, xml
 from service.formats.passages import Passage
-from service.schemas.requests import Format
+from service.schemas.requests import Format, TranslateRequest, XmlRules
 from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
 from service.text.kept_spans import apostrophes, kept_spans
 from service.text.languages import Direction
@@ -25,14 +25,21 @@ MOST_INLINE = 500
 """Most tags, placeholders and symbols of one passage of a document: each is compared with the words around it."""
 
 
-def read(text: str, form: Format, terms: Terms = NO_TERMS) -> Reading:
+def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Reading:
     """A text as its format is read.
 
     Raises:
         NotAcceptable: patterns of the terms match too often.
     """
-    if form == "text":
+    if request.format == "text":
         return plain.read(text, (term.span for term in terms.found(text)))
+    return parse(text, request.format, request.xml)
+
+
+def parse(text: str, form: Format, rules: XmlRules | None = None) -> document.Document:
+    """A text of any format that has tags or marks."""
+    if form == "xml":
+        return xml.parse(text, rules or xml.DETECTED)
     return markdown.parse(text) if form == "markdown" else document.parse(text)
 
 

@@ -165,6 +165,19 @@ async def test_languages_are_told_with_their_confidence(serve: Serve, into_engli
     assert all(one["confidence"] < 0.5 for one in (*spanish, *with_model["languages"]))
 
 
+async def test_what_xml_keeps_is_not_looked_at(serve: Serve, into_english: Path) -> None:
+    body = {"text": f"<doc><q>{ENGLISH * 3}</q> <p>{FRENCH}</p></doc>", "format": "xml", "target": "en"}
+    async with serve(artifacts=into_english) as client:
+        languages = [
+            (await translated(client, **body, xml=rules))["translations"][0]["detected"]["language"]
+            for rules in ({}, {"keep": ["q"]})
+        ]
+        problem(await client.post("/translate", json=body | {"source": "fr", "format": "html", "xml": {}}), 422)
+        too_many = {"source": "fr", "xml": {"keep": ["a"] * 101}}
+        problem(await client.post("/translate", json=body | too_many), 422)
+    assert languages == ["en", "fr"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [

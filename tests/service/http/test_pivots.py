@@ -82,6 +82,11 @@ async def test_alternatives_and_length_are_those_of_the_second(serve: Serve, thr
             "text": "<p>The <b>dog</b> of {name}.</p><ul><li>A <i>cat</i> &amp; <code>x()</code></li></ul>",
             "format": "html",
         },
+        {
+            "text": "<B><p>The <b>dog</b> of {name}.</p><code>x()</code><p>A <i>cat</i> &amp; <code>Attend</code></p></B>",
+            "format": "xml",
+            "xml": {"keep": ["code"]},
+        },
         {"text": "# The **dog**\n\nA `cat` and [Attend](https://example.org) of {name}.\n", "format": "markdown"},
         {"text": "The **dog** of {name}. See Attend at https://example.org!\n\n- a _cat_ 42 😀"},
     ],
@@ -94,7 +99,7 @@ async def test_tags_kept_spans_and_terms_survive_both(
         answer = await asked(client, source="fr", target="de", glossary=kept, keep=["Attend"], **body)
         direct = await asked(client, source="fr", target="en", glossary=kept, keep=["Attend"], **body)
     text, whole = answer["translations"][0]["text"], direct["translations"][0]["text"]
-    pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p>", "</p>", "<li>", "</li>",
+    pieces = ("Köter", "{name}", "https://example.org", "Attend", "😀", "<p>", "</p>", "<B>", "</B>", "<li>", "</li>",
               "<code>x()</code>", "# ", "`cat`", "- ")  # fmt: skip
     for piece in (*pieces, "<b>", "</b>", "<i>", "</i>", "**", "_"):
         assert text.count(piece) == body["text"].replace("dog", "Köter").count(piece) == whole.count(piece), piece

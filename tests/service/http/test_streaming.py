@@ -28,6 +28,11 @@ TEXTS: list[dict[str, Any]] = [
     {"text": "a dog\\nthe cat.\\nthe red dog don\\'t run. a cat &File"},
     {"text": "<p>the <b>dog. a cat</b> runs.</p><ul><li>a <i>cat</i><li>a dog &amp; x</ul>", "format": "html"},
     {
+        "text": "<doc><p>the <B>dog. a cat</B> runs.</p><p>a <x/> cat</p>\n</doc>",
+        "format": "xml",
+        "xml": {"blocks": ["B"]},
+    },
+    {
         "text": "# the **dog**\n\na `cat`. the horse of {name}.\n\n| a | dog |\n|---|---|\n| the | cat |\n",
         "format": "markdown",
     },

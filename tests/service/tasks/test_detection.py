@@ -30,6 +30,7 @@ async def test_what_comes_out_of_every_translation_as_it_is_is_in_no_language(te
     [
         (f"https://the.house.example.org/with/the/old/garden {FRENCH}", "text"),
         (f"<style>body {{ the old house on the hill }}</style><p class='the old house'>{FRENCH}</p>", "html"),
+        (f"<!-- the old house --><doc><p n='the old house on the hill'>{FRENCH}</p></doc>", "xml"),
         (f"```\nthe old house on the hill is wonderful\n```\n\n**{FRENCH}**", "markdown"),
     ],
 )
