@@ -8,7 +8,9 @@
         ├── BadRequest              400
         ├── KeyMissing              401
         ├── KeyWrong                403
-        ├── UnknownModel            404
+        ├── NotFound                404
+        │   ├── UnknownModel
+        │   └── UnknownGlossary
         ├── UnknownPath             404
         ├── MethodNotAllowed        405
         ├── BodyTooSlow             408
@@ -84,8 +86,16 @@ class KeyWrong(RequestError):
     status, title = 403, "Forbidden"
 
 
-class UnknownModel(RequestError):
+class NotFound(RequestError):
     status, title = 404, "Not Found"
+
+
+class UnknownModel(NotFound):
+    """No model has this name."""
+
+
+class UnknownGlossary(NotFound):
+    """No glossary has this id, or it has no such dictionary."""
 
 
 class UnknownPath(RequestError):

@@ -1,5 +1,7 @@
 """What a request names is found as whole words, and comes out as it says."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from service.text.kept_spans import kept_spans
 from service.text.placeholders import Protected
 from service.text.restoration import untranslated
 from service.text.spans import Span
-from service.text.terms import MOST_MATCHES, Terms
+from service.text.terms import MOST_MATCHES, Terms, TermTable
 from tests.service.stand_ins import protect, restore
 
 
@@ -77,6 +79,31 @@ def test_each_term_is_found_wherever_it_stands(words: list[str], between: str) -
     terms = Terms(["Kevin", "犬"], ["É.É"], {"dog": "clebs"})
     found = [kept.span.of(between.join(words)) for kept in terms.found(between.join(words))]
     assert found == [word for word in words if word not in ("a", "houses")]
+
+
+TERMS = st.sampled_from(["a", "ab", "abc", "a b", "b", "+", "+a", "a+", "犬", "犬小屋", "é", "B."])
+
+
+@given(st.sets(TERMS, max_size=8), st.lists(TERMS | st.sampled_from([" ", "x", "\n", "小"])).map("".join))
+def test_terms_are_found_as_if_each_were_looked_for_everywhere(terms: set[str], text: str) -> None:
+    spans = [Span(start, start + len(term)) for start in range(len(text)) for term in sorted(terms, key=len)[::-1]
+             if text.startswith(term, start)]  # fmt: skip
+    whole = [span for span in spans if not re.search("[a-zA-Zé]{2}", text[max(0, span.start - 1) : span.start + 1])
+             and not re.search("[a-zA-Zé]{2}", text[span.end - 1 : span.end + 1])]  # fmt: skip
+    first = {span.start: span for span in reversed(whole)}
+    assert [kept.span for kept in TermTable(dict.fromkeys(terms)).found(text)] == [first[at] for at in sorted(first)]
+
+
+def test_terms_of_a_request_come_before_stored_ones() -> None:
+    terms = Terms(["Kevin"], [], {"dog": "clebs"}, TermTable({"dog": "chien", "Kevin": "Kévin", "dog house": "niche"}))
+    found = [(one.span.pair, one.written) for one in terms.found("dog Kevin dog house")]
+    assert found == [((0, 3), "clebs"), ((0, 3), "chien"), ((4, 9), None), ((4, 9), "Kévin"), ((10, 19), "niche"),
+                     ((10, 13), "clebs")]  # fmt: skip
+    assert [one.written for one in kept_spans("dog Kevin dog house", terms=terms.found("dog Kevin dog house"))] == [
+        "clebs",
+        None,
+        "niche",
+    ]
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|aa)+$", "a*a*a*a*a*a*b", "(.*)*x"])

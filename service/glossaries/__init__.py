@@ -1,0 +1,1 @@
+"""Glossaries that are kept under a name, for requests to use. No HTTP."""

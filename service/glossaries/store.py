@@ -1,0 +1,229 @@
+"""Glossaries in a database: each has a name and any number of dictionaries, one for a pair of languages.
+
+Whoever may ask the service sees all of them, and may change them.
+"""
+
+import asyncio
+import json
+import sqlite3
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from service.database import Database
+from service.errors import NotAcceptable, UnknownGlossary
+from service.glossaries.entries import MOST_ENTRIES, Entries
+from service.text.languages import are_same, canonical
+from service.text.terms import TermTable
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS dictionaries (
+    glossary TEXT NOT NULL REFERENCES glossaries (id) ON DELETE CASCADE,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    entries TEXT NOT NULL,
+    n_entries INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    PRIMARY KEY (glossary, source, target)
+);
+"""
+MOST_GLOSSARIES = 1_000
+MOST_DICTIONARIES = 100
+"""Of one glossary."""
+MOST_TABLES = 16
+"""Dictionaries that are kept ready to look terms up."""
+
+Pair = tuple[str, str]
+"""A source language and a target language."""
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    source: str
+    target: str
+    n_entries: int
+
+
+@dataclass(frozen=True)
+class Glossary:
+    id: str
+    name: str
+    created_at: datetime
+    dictionaries: tuple[Dictionary, ...]
+
+
+class Glossaries:
+    """Every method may be called from any thread, and waits for the disk; `table` is for the event loop.
+
+    Args:
+        directory: where the database is, or will be.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._database = Database(directory / "glossaries.sqlite", SCHEMA)
+        self._tables: OrderedDict[str, TermTable] = OrderedDict()
+
+    def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
+        """Raises NotAcceptable: two dictionaries are of the same pair, or there are too many of something."""
+        glossary_id = str(uuid.uuid4())
+        with self._database.writing() as database:
+            (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
+            if n_glossaries >= MOST_GLOSSARIES:
+                raise NotAcceptable(f"there are {n_glossaries} glossaries, which is the limit; delete one first")
+            database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
+            for (source, target), entries in dictionaries.items():
+                pair = _pair(source, target)
+                if self._entries(database, glossary_id, pair) is not None:
+                    raise NotAcceptable(f"there are two dictionaries from {pair[0]} to {pair[1]}")
+                _put(database, glossary_id, pair, entries)
+            return self._get(database, glossary_id)
+
+    def all(self) -> list[Glossary]:
+        """The oldest first."""
+        with self._database.reading() as database:
+            ids = database.execute("SELECT id FROM glossaries ORDER BY created_at, id").fetchall()
+            return [self._get(database, glossary_id) for (glossary_id,) in ids]
+
+    def get(self, glossary_id: str) -> Glossary:
+        """Raises UnknownGlossary."""
+        with self._database.reading() as database:
+            return self._get(database, glossary_id)
+
+    def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str]:
+        """Raises UnknownGlossary: or it has no such dictionary."""
+        with self._database.reading() as database:
+            glossary = self._get(database, glossary_id)
+            entries = self._entries(database, glossary_id, _pair(source, target))
+        if entries is None:
+            raise UnknownGlossary(_no_dictionary(glossary, source, target))
+        return entries
+
+    def update(
+        self, glossary_id: str, name: str | None = None, dictionaries: Mapping[Pair, Entries] | None = None
+    ) -> Glossary:
+        """Give it another name, and add entries to dictionaries, which are made where there are none. An entry replaces
+        the one of the same term.
+
+        Raises:
+            UnknownGlossary: there is none.
+            NotAcceptable: there would be too many of something.
+        """
+        with self._database.writing() as database:
+            self._get(database, glossary_id)
+            if name is not None:
+                database.execute("UPDATE glossaries SET name = ? WHERE id = ?", (name, glossary_id))
+            for (source, target), entries in (dictionaries or {}).items():
+                pair = _pair(source, target)
+                _put(database, glossary_id, pair, {**(self._entries(database, glossary_id, pair) or {}), **entries})
+            return self._get(database, glossary_id)
+
+    def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
+        """Put a dictionary in place of the one of the same pair, or beside the others.
+
+        Raises:
+            UnknownGlossary: there is none.
+            NotAcceptable: there are too many of something.
+        """
+        pair = _pair(source, target)
+        with self._database.writing() as database:
+            self._get(database, glossary_id)
+            _put(database, glossary_id, pair, entries)
+        return Dictionary(*pair, len(entries))
+
+    def delete(self, glossary_id: str) -> None:
+        """Raises UnknownGlossary."""
+        with self._database.writing() as database:
+            self._get(database, glossary_id)
+            database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,))
+
+    def delete_dictionary(self, glossary_id: str, source: str, target: str) -> None:
+        """Raises UnknownGlossary: or it has no such dictionary."""
+        with self._database.writing() as database:
+            glossary = self._get(database, glossary_id)
+            where = (glossary_id, *_pair(source, target))
+            deleted = database.execute("DELETE FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)", where)
+            if deleted.rowcount == 0:
+                raise UnknownGlossary(_no_dictionary(glossary, source, target))
+
+    async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
+        """What finds the terms of the dictionary for a pair of languages, of which regions count as far as they can.
+
+        Raises:
+            UnknownGlossary: there is none.
+            NotAcceptable: it has no dictionary for these languages.
+        """
+        return await asyncio.to_thread(self._table, glossary_id, source, target)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
+        with self._database.reading() as database:
+            glossary = self._get(database, glossary_id)
+            pair = _closest(glossary, _pair(source, target))
+            if pair is None:
+                raise NotAcceptable(_no_dictionary(glossary, source, target))
+            where = (glossary_id, *pair)
+            query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
+            (version,) = database.execute(query.format("version"), where).fetchone()
+            table = self._tables.pop(version, None)
+            if table is None:
+                (entries,) = database.execute(query.format("entries"), where).fetchone()
+                table = TermTable(json.loads(entries))
+            self._tables[version] = table
+            while len(self._tables) > MOST_TABLES:
+                self._tables.popitem(last=False)
+            return table
+
+    def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
+        row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
+        if row is None:
+            raise UnknownGlossary(f"there is no glossary {glossary_id}")
+        pairs = database.execute(
+            "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY source, target",
+            (glossary_id,),
+        )
+        dictionaries = tuple(Dictionary(*pair) for pair in pairs)
+        return Glossary(glossary_id, row[0], datetime.fromtimestamp(row[1], UTC), dictionaries)
+
+    def _entries(self, database: sqlite3.Connection, glossary_id: str, pair: Pair) -> dict[str, str] | None:
+        where = (glossary_id, *pair)
+        query = "SELECT entries FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
+        row = database.execute(query, where).fetchone()
+        return None if row is None else dict(json.loads(row[0]))
+
+
+def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
+    if len(entries) > MOST_ENTRIES:
+        raise NotAcceptable(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
+    row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
+    database.execute("INSERT OR REPLACE INTO dictionaries VALUES (?, ?, ?, ?, ?, ?)", row)
+    query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
+    (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
+    if n_dictionaries > MOST_DICTIONARIES:
+        raise NotAcceptable(f"the glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
+
+
+def _pair(source: str, target: str) -> Pair:
+    """Raises NotAcceptable: both are the same language."""
+    source, target = canonical(source) or source, canonical(target) or target
+    if source == target:
+        raise NotAcceptable(f"a dictionary is of two languages, and both are {source}")
+    return source, target
+
+
+def _closest(glossary: Glossary, wanted: Pair) -> Pair | None:
+    """The dictionary for these languages, or for what may stand for them: en for en-GB."""
+    pairs = [(one.source, one.target) for one in glossary.dictionaries]
+    meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
+    return wanted if wanted in meant else next(iter(meant), None)
+
+
+def _no_dictionary(glossary: Glossary, source: str, target: str) -> str:
+    there = ", ".join(f"{one.source} to {one.target}" for one in glossary.dictionaries) or "none"
+    return f"the glossary {glossary.name!r} has no dictionary from {source} to {target}; there are: {there}"

@@ -1,0 +1,135 @@
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from service.errors import NotAcceptable, UnknownGlossary
+from service.glossaries import store
+from service.glossaries.store import Dictionary, Glossaries
+
+pytestmark = pytest.mark.anyio
+
+ANIMALS = {"dog": "clebs", "cat": "matou"}
+
+
+@pytest.fixture
+def glossaries(tmp_path: Path) -> Iterator[Glossaries]:
+    opened = Glossaries(tmp_path / "data")
+    yield opened
+    opened.close()
+
+
+def test_nothing_is_written_before_a_glossary_is(tmp_path: Path) -> None:
+    Glossaries(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_glossary_is_found_by_others_as_it_was_made(glossaries: Glossaries, tmp_path: Path) -> None:
+    made = glossaries.create("Animals", {("en", "fr"): ANIMALS, ("fr", "en"): {"chien": "dog"}})
+    assert made.name == "Animals"
+    assert abs(made.created_at - datetime.now(UTC)) < timedelta(minutes=1)
+    assert made.dictionaries == (Dictionary("en", "fr", 2), Dictionary("fr", "en", 1))
+    other = Glossaries(tmp_path / "data")
+    assert other.get(made.id) == made
+    assert other.all() == [made]
+    assert other.entries(made.id, "EN", "fr-FR") == ANIMALS
+    other.delete(made.id)
+    other.close()
+    assert glossaries.all() == []
+    for call in (glossaries.get, glossaries.delete):
+        with pytest.raises(UnknownGlossary, match=f"there is no glossary {made.id}"):
+            call(made.id)
+
+
+def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) -> None:
+    made = glossaries.create("Animals", {("en", "fr"): ANIMALS})
+    updated = glossaries.update(
+        made.id, "Beasts", {("en", "fr"): {"dog": "chien", "cow": "vache"}, ("en", "de"): {"a": "b"}}
+    )
+    assert (updated.name, updated.created_at) == ("Beasts", made.created_at)
+    assert updated.dictionaries == (Dictionary("en", "de", 1), Dictionary("en", "fr", 3))
+    assert glossaries.entries(made.id, "en", "fr") == {"dog": "chien", "cat": "matou", "cow": "vache"}
+    assert glossaries.put(made.id, "en", "fr", {"x": "y"}) == Dictionary("en", "fr", 1)
+    assert glossaries.entries(made.id, "en", "fr") == {"x": "y"}
+    glossaries.delete_dictionary(made.id, "en", "de")
+    assert glossaries.get(made.id).dictionaries == (Dictionary("en", "fr", 1),)
+    for call in (glossaries.entries, glossaries.delete_dictionary):
+        with pytest.raises(UnknownGlossary, match="'Beasts' has no dictionary from en to de; there are: en to fr"):
+            call(made.id, "en", "de")
+
+
+def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = glossaries.create("Animals", {("en", "fr"): ANIMALS})
+    with pytest.raises(NotAcceptable, match="two languages, and both are en"):
+        glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}, ("en", "EN"): {"a": "b"}})
+    with pytest.raises(NotAcceptable, match="there are two dictionaries from en to fr"):
+        glossaries.create("Two", {("en", "fr"): {"a": "b"}, ("EN", "FR"): {"a": "b"}})
+    monkeypatch.setattr(store, "MOST_ENTRIES", 2)
+    with pytest.raises(NotAcceptable, match="has 3 entries, the limit is 2"):
+        glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}})
+    monkeypatch.setattr(store, "MOST_DICTIONARIES", 1)
+    with pytest.raises(NotAcceptable, match="has 1 dictionaries, which is the limit"):
+        glossaries.put(made.id, "en", "de", {"a": "b"})
+    monkeypatch.setattr(store, "MOST_GLOSSARIES", 1)
+    with pytest.raises(NotAcceptable, match="there are 1 glossaries, which is the limit"):
+        glossaries.create("Two", {})
+    assert glossaries.all() == [made]
+    assert glossaries.entries(made.id, "en", "fr") == ANIMALS
+
+
+async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries: Glossaries, tmp_path: Path) -> None:
+    made = glossaries.create(
+        "Animals", {("en", "fr"): ANIMALS, ("en", "pt"): {"dog": "cão"}, ("en", "pt-BR"): {"dog": "x"}}
+    )
+
+    async def written(source: str, target: str) -> list[str | None]:
+        return [kept.written for kept in (await glossaries.table(made.id, source, target)).found("dog")]
+
+    assert await written("en-GB", "fr") == ["clebs"]
+    assert await written("en", "pt-BR") == ["x"]
+    assert await written("en", "pt") == ["cão"]
+    assert await glossaries.table(made.id, "en", "fr") is await glossaries.table(made.id, "en", "fr")
+    other = Glossaries(tmp_path / "data")
+    other.put(made.id, "en", "fr", {"dog": "chien"})
+    other.close()
+    assert await written("en", "fr") == ["chien"]
+    with pytest.raises(
+        NotAcceptable, match="has no dictionary from en to ja; there are: en to fr, en to pt, en to pt-BR"
+    ):
+        await glossaries.table(made.id, "en", "ja")
+    with pytest.raises(UnknownGlossary):
+        await glossaries.table("none", "en", "fr")
+
+
+async def test_tables_do_not_pile_up(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_TABLES", 2)
+    made = [glossaries.create(str(i), {("en", "fr"): ANIMALS}).id for i in range(3)]
+    first = await glossaries.table(made[0], "en", "fr")
+    for glossary in (made[1], made[0], made[2]):
+        await glossaries.table(glossary, "en", "fr")
+    assert await glossaries.table(made[0], "en", "fr") is first
+    assert len(glossaries._tables) == 2
+
+
+def test_writers_at_the_same_time_lose_nothing(glossaries: Glossaries, tmp_path: Path) -> None:
+    made = glossaries.create("Animals", {})
+    failures: list[BaseException] = []
+
+    def write(number: int) -> None:
+        own = Glossaries(tmp_path / "data")
+        try:
+            for i in range(10):
+                own.update(made.id, None, {("en", "fr"): {f"{number} {i}": "x"}})
+        except BaseException as error:
+            failures.append(error)
+        own.close()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert glossaries.get(made.id).dictionaries == (Dictionary("en", "fr", 40),)
