@@ -109,7 +109,7 @@ async def _translate_detected(
     sources = directions.sources(target, request.pivot)
     with timing.tokenizing():
         served = [*dict.fromkeys([*sources, target])]
-        found = await detected(request.text, request.format, served, timeout_s, request.xml)
+        found = await detected(request.text, request.format, served, timeout_s, request.tags)
     languages = [ranked[0] if ranked else None for ranked in found]
     routes: dict[str, Route] = {}
     places: dict[str, list[int]] = defaultdict(list)

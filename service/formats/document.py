@@ -13,6 +13,7 @@ from service.formats.draft import Draft
 from service.formats.passages import HTML, Notation, Passage
 from service.formats.pieces import Piece, PieceKind
 from service.formats.tags import read
+from service.schemas.requests import NO_RULES, TagRules
 from service.text.restoration import Restored
 
 
@@ -39,9 +40,9 @@ class Document:
         return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
-def parse(html: str) -> Document:
+def parse(html: str, rules: TagRules = NO_RULES) -> Document:
     """Read a document, a fragment, or what is neither: nothing is refused."""
-    return Document(assembled(read(html)))
+    return Document(assembled(read(html, rules)))
 
 
 def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:

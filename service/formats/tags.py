@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from itertools import accumulate
 
 from service.formats.pieces import Piece, PieceKind
+from service.schemas.requests import NO_RULES, TagRules
 
 
 def _names(names: str) -> frozenset[str]:
@@ -34,6 +35,8 @@ WORDS = _names("code kbd math samp var")
 UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
 """Elements that are not translated, and that are no part of a sentence."""
 
+KEPT = WORDS | UNREAD
+
 INLINE = _names(
     "a abbr acronym applet audio b bdi bdo big canvas cite data datalist del dfn em font i ins label map mark math "
     "meter object output picture progress q ruby s slot small span strike strong sub sup time tt u video"
@@ -48,9 +51,9 @@ REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32}
 """What HTML may read as a character (as in html.unescape)."""
 
 
-def read(html: str) -> list[Piece]:
+def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
     """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
-    return _split_neighbours(with_words(_with_opaque(html, _Reader(html).items)))
+    return _split_neighbours(with_words(_with_opaque(html, _Reader(html, rules).items)))
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,17 @@ class _Item:
     raw: str = ""
     tag: str = ""
     opaque: bool = False
+    is_block: bool = False
 
 
 class _Reader(HTMLParser):
     """Reads a whole text, and does not close the parser: what it has not finished is the rest of the text, as it is."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html: str, rules: TagRules) -> None:
         super().__init__(convert_charrefs=True)
         self.items: list[_Item] = []
+        self._blocks = (BLOCKS | _lower(rules.blocks)) - _lower(rules.inline)
+        self._kept = KEPT | _lower(rules.keep)
         self._lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
         self.feed(html)
         if self.rawdata:
@@ -81,13 +87,13 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        kept = tag in WORDS or tag in UNREAD or any(map(_says_no, attrs))
-        kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK
+        kept = tag in self._kept or any(map(_says_no, attrs))
+        kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
         self._add(kind, self.get_starttag_text() or "", tag, opaque=kept and kind is PieceKind.START)
 
     def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        self._add(PieceKind.BREAK if tag in BLOCKS else PieceKind.MARK, self.get_starttag_text() or "", tag)
+        self._add(PieceKind.BREAK if tag in self._blocks else PieceKind.MARK, self.get_starttag_text() or "", tag)
 
     def handle_endtag(self, tag: str) -> None:
         self._add(PieceKind.END, "", _without_value(tag))
@@ -109,7 +115,11 @@ class _Reader(HTMLParser):
 
     def _add(self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False) -> None:
         line, column = self.getpos()
-        self.items.append(_Item(kind, self._lines[line - 1] + column, raw, tag, opaque))
+        self.items.append(_Item(kind, self._lines[line - 1] + column, raw, tag, opaque, tag in self._blocks))
+
+
+def _lower(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.lower, names))
 
 
 def _without_value(name: str) -> str:
@@ -133,7 +143,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
         is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", and the 2 of "m2"
         if item.opaque or is_note:
             i = ends.get(first, first) + 1
-            while first not in ends and items[i].tag not in BLOCKS and items[i].kind is not PieceKind.BREAK:
+            while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:
                 i += 1
             pieces.append(_opaque(html, items[first : i + 1], is_closed=first in ends, is_note=is_note))
         else:
@@ -142,7 +152,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
             if item.kind is PieceKind.TEXT:
                 pieces += _texts(raw, item.raw)
             else:
-                is_break = item.tag in BLOCKS and item.kind is not PieceKind.MARK
+                is_break = item.is_block and item.kind is not PieceKind.MARK
                 pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, item.raw or raw, item.tag))
     return pieces
 
@@ -163,7 +173,7 @@ def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Pi
     """One piece of all items but the last, which follows it. If no end tag closes it, one is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
-    if tag in BLOCKS:
+    if items[0].is_block:
         return Piece(PieceKind.BREAK, raw, tag)
     if not is_closed:
         kinds = [item.kind for item in inside if item.tag == tag]

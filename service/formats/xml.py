@@ -13,7 +13,7 @@ from xml.parsers import expat
 from service.formats.document import Document, assembled
 from service.formats.pieces import Piece, PieceKind
 from service.formats.tags import HALVES, with_words
-from service.schemas.requests import XmlRules
+from service.schemas.requests import NO_RULES, TagRules
 
 MARKUP = re.compile(
     r"""<(?:
@@ -31,15 +31,12 @@ ROOT = -1
 REFERENCE = re.compile(r"(&(?:#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z][\w.-]{0,40});)")
 
 
-DETECTED = XmlRules()
-
-
-def parse(xml: str, rules: XmlRules = DETECTED) -> Document:
+def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
     """Read a text: nothing is refused."""
     return Document(assembled(read(xml, rules)))
 
 
-def read(xml: str, rules: XmlRules = DETECTED) -> list[Piece]:
+def read(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
     """The pieces of a text. Inline tags are balanced."""
     items = _items(xml)
     _match(items)
@@ -120,7 +117,7 @@ def _match(items: list[_Item]) -> None:
         items[start].kind = PieceKind.MARK
 
 
-def _part(items: list[_Item], xml: str, rules: XmlRules) -> None:
+def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
     """Find the elements that part passages: where no text is beside them, unless it is told otherwise."""
     with_text, inline, blocks = _with_text(items, xml), {*rules.inline}, {*rules.blocks}
     is_inline = [ROOT in with_text or not rules.detect]

@@ -152,17 +152,20 @@ MOST_NAMES = 100
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MOST_NAMES)]
 
 
-class XmlRules(_Input):
-    """What becomes of elements of XML. In names capitals count."""
+class TagRules(_Input):
+    """What becomes of elements of HTML and XML. In names of XML capitals count."""
 
     keep: Names = Field(default=[], description="Elements that come out unchanged, with all that is in them.")
     blocks: Names = Field(default=[], description="Elements that end a sentence before and after them.")
     inline: Names = Field(default=[], description="Elements that are in sentences, around the words that they were.")
     detect: bool = Field(
         default=True,
-        description="Of other elements: those are inline that have text beside them, or around the element that they "
-        "are in. false: all are.",
+        description="Of other elements of XML: those are inline that have text beside them, or beside an element "
+        "around them. false: all are.",
     )
+
+
+NO_RULES = TagRules()
 
 
 class TranslateRequest(_AttendingRequest):
@@ -208,7 +211,9 @@ class TranslateRequest(_AttendingRequest):
         description="html, xml, markdown: tags and marks stay, and inline ones go where the aligned words went; code "
         "is not translated.",
     )
-    xml: XmlRules | None = Field(default=None, description="What becomes of elements, where the format is xml.")
+    tags: TagRules | None = Field(
+        default=None, description="What becomes of elements, where the format is html or xml."
+    )
     keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
         default=[],
         description="What comes out unchanged: strings, as whole words, and regular expressions.",

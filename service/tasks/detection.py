@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from service.schemas.requests import Format, XmlRules
+from service.schemas.requests import Format, TagRules
 from service.tasks.reading import parse
 from service.text.identification import Identified, identified, is_loaded
 from service.text.kept_spans import kept_spans
@@ -17,7 +17,7 @@ OF_A_TEXT = 400
 
 
 async def detected(
-    texts: list[str], form: Format, served: Collection[str], timeout_s: float, rules: XmlRules | None = None
+    texts: list[str], form: Format, served: Collection[str], timeout_s: float, rules: TagRules | None = None
 ) -> list[list[Identified]]:
     """Of each text the languages that it may be in, the most probable first; none where all of it would come out of a
     translation as it is.
@@ -31,7 +31,7 @@ async def detected(
     return await beside_each(texts, look, n_characters + to_thread, timeout_s)
 
 
-def _detected(text: str, form: Format, rules: XmlRules | None, served: Collection[str]) -> list[Identified]:
+def _detected(text: str, form: Format, rules: TagRules | None, served: Collection[str]) -> list[Identified]:
     words = ""
     for piece in _pieces(text, form, rules):
         spoken, _ = edited(piece, [(kept.span, " ") for kept in kept_spans(piece)])
@@ -42,13 +42,13 @@ def _detected(text: str, form: Format, rules: XmlRules | None, served: Collectio
     return identified(words[:LOOKED_AT], served) if words else []
 
 
-def _pieces(text: str, form: Format, rules: XmlRules | None) -> Iterator[str]:
+def _pieces(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
     """What there is to translate, in pieces that are quickly searched."""
     for one in [text] if form == "text" else _passages(text, form, rules):
         for start in range(0, len(one), LOOKED_AT):
             yield one[start : start + LOOKED_AT]
 
 
-def _passages(text: str, form: Format, rules: XmlRules | None) -> Iterator[str]:
+def _passages(text: str, form: Format, rules: TagRules | None) -> Iterator[str]:
     for passage in parse(text, form, rules).passages:
         yield edited(passage.text, [(span, " ") for span in passage.keep])[0]

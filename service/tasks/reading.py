@@ -9,7 +9,7 @@ from service.engine.scheduler import Sequence
 from service.errors import NotAcceptable
 from service.formats import document, markdown, plain, xml
 from service.formats.passages import Passage
-from service.schemas.requests import Format, TranslateRequest, XmlRules
+from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
 from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
 from service.text.kept_spans import apostrophes, kept_spans
 from service.text.languages import Direction
@@ -33,14 +33,14 @@ def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Readi
     """
     if request.format == "text":
         return plain.read(text, (term.span for term in terms.found(text)))
-    return parse(text, request.format, request.xml)
+    return parse(text, request.format, request.tags)
 
 
-def parse(text: str, form: Format, rules: XmlRules | None = None) -> document.Document:
+def parse(text: str, form: Format, rules: TagRules | None = None) -> document.Document:
     """A text of any format that has tags or marks."""
     if form == "xml":
-        return xml.parse(text, rules or xml.DETECTED)
-    return markdown.parse(text) if form == "markdown" else document.parse(text)
+        return xml.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else document.parse(text, rules or NO_RULES)
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Translator:
             raise NotAcceptable(
                 f"attention, alignment and alternatives are of plain text, the format is {request.format}"
             )
-        if request.xml is not None and request.format != "xml":
-            raise NotAcceptable(f"xml is of the format xml, the format is {request.format}")
+        if request.tags is not None and request.format not in ("html", "xml"):
+            raise NotAcceptable(f"tags are of html and xml, the format is {request.format}")
         decoding = self.manifest.decoding
         assert decoding is not None, "a translator's manifest has one"
         limit = self.manifest.limits.max_target_tokens

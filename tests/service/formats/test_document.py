@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from service.formats.document import parse
+from service.schemas.requests import TagRules
 from service.text.aligned_words import AlignedWords
 from service.text.restoration import Restored
 from tests.service.formats.documents import rendered, unchanged, words
@@ -35,6 +36,22 @@ def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, e
 
 def texts(html: str) -> list[str]:
     return [passage.text for passage in parse(html).passages]
+
+
+@pytest.mark.parametrize(
+    ("rules", "passages"),
+    [
+        ({}, ["A dog", "runs fast.", "A cat"]),
+        ({"keep": ["LI"]}, ["runs fast."]),
+        ({"keep": ["b", "i"]}, ["A \ufffc", "runs \ufffc.", "A cat"]),
+        ({"blocks": ["b"], "inline": ["ul", "li"]}, ["A", "dog", "runs fast.A cat"]),
+    ],
+)
+def test_names_say_what_is_kept_and_what_parts(rules: dict[str, list[str]], passages: list[str]) -> None:
+    html = "<li>A <B>dog</B></li><ul>runs <i>fast</i>.</ul><li>A cat</li>"
+    document = parse(html, TagRules(**rules))  # type: ignore[arg-type]
+    assert [passage.text for passage in document.passages] == passages
+    assert unchanged(document) == html
 
 
 @pytest.mark.parametrize(

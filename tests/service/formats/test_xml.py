@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.formats.xml import MARKUP, is_well_formed, parse
-from service.schemas.requests import XmlRules
+from service.schemas.requests import TagRules
 from tests.service.formats.documents import rendered, unchanged
 from tests.service.formats.test_document_properties import TEXT, translations
 
@@ -25,11 +25,11 @@ NOVEL = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def texts(xml: str, **rules: object) -> list[str]:
-    return [passage.text for passage in parse(xml, XmlRules.model_validate(rules)).passages]
+    return [passage.text for passage in parse(xml, TagRules.model_validate(rules)).passages]
 
 
 def translated(xml: str, *translations: tuple[str, str | None], **rules: object) -> str:
-    return rendered(parse(xml, XmlRules.model_validate(rules)), *translations)
+    return rendered(parse(xml, TagRules.model_validate(rules)), *translations)
 
 
 def test_elements_without_text_beside_them_part_passages() -> None:
@@ -53,8 +53,8 @@ def test_elements_without_text_beside_them_part_passages() -> None:
 )
 def test_names_say_what_parts_what_is_inline_and_what_is_kept(rules: object, expected: list[str]) -> None:
     xml = "<s><p>One</p> <p>and <b>two</b></p> <q>three.</q></s>"
-    assert [passage.text for passage in parse(xml, XmlRules.model_validate(rules)).passages] == expected
-    assert unchanged(parse(xml, XmlRules.model_validate(rules))) == xml
+    assert [passage.text for passage in parse(xml, TagRules.model_validate(rules)).passages] == expected
+    assert unchanged(parse(xml, TagRules.model_validate(rules))) == xml
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ SOUP = st.lists(
     max_size=14,
 ).map("".join)
 RULES = st.builds(
-    XmlRules,
+    TagRules,
     keep=st.lists(NAMES, max_size=1),
     blocks=st.lists(NAMES, max_size=2),
     inline=st.lists(NAMES, max_size=2),
@@ -148,20 +148,20 @@ RULES = st.builds(
 
 
 @given(TREES, RULES)
-def test_well_formed_xml_comes_out_byte_for_byte_without_a_translation(xml: str, rules: XmlRules) -> None:
+def test_well_formed_xml_comes_out_byte_for_byte_without_a_translation(xml: str, rules: TagRules) -> None:
     assert unchanged(parse(xml, rules)) == xml
 
 
 @given(SOUP, RULES)
-@example("<a>]]><![CDATA[&", XmlRules())
-def test_any_text_is_xml(xml: str, rules: XmlRules) -> None:
+@example("<a>]]><![CDATA[&", TagRules())
+def test_any_text_is_xml(xml: str, rules: TagRules) -> None:
     once = unchanged(parse(xml, rules))
     assert once.replace("&amp;", "&") == once or "<![CDATA[" in xml or "&amp;" in xml
     assert unchanged(parse(once, rules)) == once
 
 
 @given(st.data(), TREES, RULES)
-def test_translated_xml_is_well_formed_and_has_every_tag_once(data: st.DataObject, xml: str, rules: XmlRules) -> None:
+def test_translated_xml_is_well_formed_and_has_every_tag_once(data: st.DataObject, xml: str, rules: TagRules) -> None:
     document = parse(xml, rules)
     target = document.render(data.draw(translations(passage)) for passage in document.passages)
     markup, before = (Counter(found.group() for found in MARKUP.finditer(text)) for text in (target, xml))

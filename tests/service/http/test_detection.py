@@ -169,11 +169,11 @@ async def test_what_xml_keeps_is_not_looked_at(serve: Serve, into_english: Path)
     body = {"text": f"<doc><q>{ENGLISH * 3}</q> <p>{FRENCH}</p></doc>", "format": "xml", "target": "en"}
     async with serve(artifacts=into_english) as client:
         languages = [
-            (await translated(client, **body, xml=rules))["translations"][0]["detected"]["language"]
+            (await translated(client, **body, tags=rules))["translations"][0]["detected"]["language"]
             for rules in ({}, {"keep": ["q"]})
         ]
-        problem(await client.post("/translate", json=body | {"source": "fr", "format": "html", "xml": {}}), 422)
-        too_many = {"source": "fr", "xml": {"keep": ["a"] * 101}}
+        problem(await client.post("/translate", json=body | {"source": "fr", "format": "markdown", "tags": {}}), 422)
+        too_many = {"source": "fr", "tags": {"keep": ["a"] * 101}}
         problem(await client.post("/translate", json=body | too_many), 422)
     assert languages == ["en", "fr"]
 

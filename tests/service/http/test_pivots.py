@@ -85,7 +85,7 @@ async def test_alternatives_and_length_are_those_of_the_second(serve: Serve, thr
         {
             "text": "<B><p>The <b>dog</b> of {name}.</p><code>x()</code><p>A <i>cat</i> &amp; <x>Attend</x></p></B>",
             "format": "xml",
-            "xml": {"keep": ["code", "x"]},
+            "tags": {"keep": ["code", "x"]},
         },
         {"text": "# The **dog**\n\nA `cat` and [Attend](https://example.org) of {name}.\n", "format": "markdown"},
         {"text": "The **dog** of {name}. See Attend at https://example.org!\n\n- a _cat_ 42 😀"},

@@ -30,7 +30,7 @@ TEXTS: list[dict[str, Any]] = [
     {
         "text": "<doc><p>the <B>dog. a cat</B> runs.</p><p>a <x/> cat</p>\n</doc>",
         "format": "xml",
-        "xml": {"blocks": ["B"]},
+        "tags": {"blocks": ["B"]},
     },
     {
         "text": "# the **dog**\n\na `cat`. the horse of {name}.\n\n| a | dog |\n|---|---|\n| the | cat |\n",
