@@ -96,7 +96,7 @@ class Embedding(_Section):
     pooling: tuple[TokenPooling, ...] = Field(min_length=1)
     normalize: bool
     prompts: dict[str, str]
-    default_prompt: str | None
+    default_prompt: str | None = None
     pool_prompt: bool
 
 

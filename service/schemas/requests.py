@@ -65,8 +65,9 @@ def _numbered(*words: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Layers = Annotated[Literal["all", "last"] | list[Number], _numbered("all", "last")]
-Heads = Annotated[Literal["all", "mean"] | list[Number], _numbered("all", "mean")]
+Numbers = Annotated[list[Number], Field(min_length=1)]
+Layers = Annotated[Literal["all", "last"] | Numbers, _numbered("all", "last")]
+Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
 class _Input(BaseModel):

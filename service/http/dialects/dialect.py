@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from service.errors import RequestError
 from service.http import problems
@@ -17,6 +17,12 @@ from service.settings import Settings
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Of errors that any route may answer with, in native terms."""
+
+
+class Sent(BaseModel):
+    """What a client sends as JSON. Fields that are not known are ignored, types are not guessed."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
 class ErrorBody(BaseModel):
@@ -47,7 +53,7 @@ class Dialect:
             route_class=json_route(guards, read_body),
             dependencies=guards.described,
             tags=[self.name],
-            responses=self._documented(*guards.statuses, *STATUSES),
+            responses=self.documented(*guards.statuses, *STATUSES),
         )
 
     def refusal(self, request: Request, error: RequestError) -> Response:  # noqa: ARG002
@@ -58,7 +64,8 @@ class Dialect:
             self.error.of(error).model_dump(exclude_unset=True), status, headers, "application/json"
         )
 
-    def _documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
+    def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
+        """OpenAPI's description of these errors, whose statuses are native ones."""
         described: dict[int | str, dict[str, Any]] = {}
         for native in statuses:
             status = self.statuses.get(native, native)

@@ -11,11 +11,11 @@ from service import __version__, compression, dispatch
 from service.errors import FieldsNotAcceptable, NotAcceptable, RequestError, UnknownPath
 from service.http.access import Access
 from service.http.dialects.bodies import as_native
-from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.dialect import Dialect, ErrorBody, Sent
 from service.http.dialects.named_models import Model, check_ready, named
 from service.http.limits import within_limits
 from service.registry import Models
-from service.schemas.requests import ClassifyRequest, EmbedRequest, Texts, TranslateRequest
+from service.schemas.requests import ClassifyRequest, EmbedRequest, Text, Texts, TranslateRequest
 from service.schemas.timing import Timing
 from service.serving import Serving
 from service.settings import Settings
@@ -45,9 +45,9 @@ class HuggingFaceError(ErrorBody):
         return cls(error=str(error))
 
 
-class OfEmbeddings(BaseModel):
+class OfEmbeddings(Sent):
     normalize: bool | None = Field(default=None, description="Whether embeddings have length 1, as by default.")
-    prompt_name: str | None = Field(default=None, description="A prompt that the model has.")
+    prompt_name: Text | None = Field(default=None, description="A prompt that the model has.")
     dimensions: int | None = Field(default=None, description="The model's own, if they are given.")
     encoding_format: Literal["float"] | None = None
 
@@ -62,9 +62,9 @@ class Parameters(OfEmbeddings):
     )
 
 
-class Similarity(BaseModel):
-    source_sentence: str
-    sentences: Annotated[list[str], Field(min_length=1)]
+class Similarity(Sent):
+    source_sentence: Text
+    sentences: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
 
 
 Inputs = Annotated[
@@ -107,7 +107,15 @@ class Healthy(BaseModel):
 
 
 def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
-    router = HUGGING_FACE.router(access.guards())
+    guards = access.guards()
+    router = HUGGING_FACE.router(guards)
+
+    async def check_name(http: Request) -> None:
+        """A path that means nothing here looks like a model's name."""
+        with serving.use() as models:
+            named(models, http.path_params["name"])
+
+    guards.checks.append(check_name)
 
     @router.get(f"{MODEL}/info")
     async def info(_: Request, name: str) -> EndpointInfo:

@@ -164,12 +164,12 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             raise NotReady(reason)
         return Health()
 
-    @free.post("/libretranslate/suggest")
+    @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.documented(403))
     async def suggest(_: Request) -> Health:
         """There are no suggestions here."""
         raise Disabled("Suggestions are disabled on this server.")
 
-    @free.post("/libretranslate/translate_file")
+    @free.post("/libretranslate/translate_file", responses=LIBRETRANSLATE.documented(403))
     async def translate_file(_: Request) -> Health:
         """There are no files here."""
         raise Disabled("Files translation are disabled on this server.")

@@ -9,25 +9,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from service import __version__
 from service.errors import NotAcceptable, NotReady, RequestError, UnknownPath
 from service.http.access import Access, Guards
-from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.dialect import Dialect, ErrorBody, Sent
 from service.http.dialects.named_models import Model, check_ready, is_ready, named
-from service.http.dialects.tensor_models import TEXT, VERSION, ModelMetadata, check_version, run
+from service.http.dialects.tensor_models import VERSION, ModelMetadata, run
 from service.http.dialects.tensors import (
     InferAnswer,
     InferRequest,
-    InputTensor,
     Output,
     WantedOutput,
     read_tensors,
     written,
 )
 from service.schemas.answers import encoded
+from service.schemas.requests import Text
 from service.serving import Serving
 from service.settings import Settings
 
 MODEL = "/v2/models/{name:path}"
-ITS_VERSION = f"{MODEL}/versions/{{version}}"
-"""It is tried first, as names may have slashes: of decorators the lower one is."""
+"""Names may have slashes, so that what is longer is tried first: of decorators that is the lower one."""
+ITS_VERSION = f"{MODEL}/versions/{VERSION}"
 BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 """How OpenAPI describes tensors behind JSON."""
 
@@ -68,8 +68,8 @@ class IndexedModel(BaseModel):
     reason: str = ""
 
 
-class GenerateRequest(BaseModel):
-    text_input: str
+class GenerateRequest(Sent):
+    text_input: Text
     parameters: dict[str, Any] = Field(default={}, description="As those of infer.")
 
 
@@ -104,23 +104,6 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """Which service this is."""
         return ServerMetadata()
 
-    @router.get(f"{MODEL}/ready")
-    @router.get(f"{ITS_VERSION}/ready", name="version_ready")
-    async def model_ready(_: Request, name: str, version: str = VERSION) -> ModelReady:
-        """The model takes requests."""
-        check_ready(serving, name)
-        check_version(name, version)
-        return ModelReady(name=name)
-
-    @router.get(MODEL)
-    @router.get(ITS_VERSION, name="version_metadata")
-    async def model_metadata(_: Request, name: str, version: str = VERSION) -> ModelMetadata:
-        """The tensors of a model."""
-        with serving.use() as models:
-            model = named(models, name)
-        check_version(name, version)
-        return ModelMetadata.of(model)
-
     @router.post("/v2/repository/index", response_model=list[IndexedModel])
     async def repository_index(_: Request) -> Response:
         """The models that serve here."""
@@ -136,29 +119,41 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     }
 
     @router.post(f"{MODEL}/infer", **of_infer)
-    @router.post(f"{ITS_VERSION}/infer", name="infer_version", **of_infer)
-    async def infer(request: InferRequest, http: Request, name: str, version: str = VERSION) -> Response:
+    @router.post(f"{ITS_VERSION}/infer", **of_infer)
+    async def infer(request: InferRequest, http: Request, name: str) -> Response:
         """Translate, label or embed the texts of a tensor. Tensors are in JSON, or binary behind it."""
-        tensor = _only_input(request)
+        [tensor] = request.inputs
         texts = tensor.texts()
         with serving.use() as models:
             model = named(models, name)
-            check_version(name, version)
             wanted = _wanted(request, model)
             made = await run(models, model, texts, request.parameters, settings, http.state.timing)
         outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
         return await written(request, name, VERSION, outputs, http)
 
     @router.post(f"{MODEL}/generate")
-    @router.post(f"{ITS_VERSION}/generate", name="generate_version")
-    async def generate(request: GenerateRequest, http: Request, name: str, version: str = VERSION) -> GenerateAnswer:
+    @router.post(f"{ITS_VERSION}/generate")
+    async def generate(request: GenerateRequest, http: Request, name: str) -> GenerateAnswer:
         """The same of one text, without tensors."""
         with serving.use() as models:
             model = named(models, name)
-            check_version(name, version)
             made = await run(models, model, [request.text_input], request.parameters, settings, http.state.timing)
         first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
         return GenerateAnswer(model_name=name, model_version=VERSION, **first)
+
+    @router.get(f"{MODEL}/ready")
+    @router.get(f"{ITS_VERSION}/ready")
+    async def model_ready(_: Request, name: str) -> ModelReady:
+        """The model takes requests."""
+        check_ready(serving, name)
+        return ModelReady(name=name)
+
+    @router.get(MODEL)
+    @router.get(ITS_VERSION)
+    async def model_metadata(_: Request, name: str) -> ModelMetadata:
+        """The tensors of a model."""
+        with serving.use() as models:
+            return ModelMetadata.of(named(models, name))
 
     return [health, router]
 
@@ -168,14 +163,6 @@ def _indexed(serving: Serving, model: Model) -> IndexedModel:
     if is_ready(serving, name):
         return IndexedModel(name=name, state="READY")
     return IndexedModel(name=name, state="UNAVAILABLE", reason="it is not ready; /health/ready says why")
-
-
-def _only_input(request: InferRequest) -> InputTensor:
-    """Raises NotAcceptable: it is another one, or there are several."""
-    names = [tensor.name for tensor in request.inputs]
-    if names != [TEXT]:
-        raise NotAcceptable(f"inputs: there is one, {TEXT}, not {', '.join(names)}")
-    return request.inputs[0]
 
 
 def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:

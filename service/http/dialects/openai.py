@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from service.errors import FieldsNotAcceptable, KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
 from service.http.access import Access
-from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.dialect import Dialect, ErrorBody, Sent
 from service.http.limits import within_limits
 from service.registry import Models
 from service.schemas.answers import TextEmbedding
@@ -45,7 +45,7 @@ def _no_token_ids(value: object) -> object:
     return value
 
 
-class EmbeddingsRequest(BaseModel):
+class EmbeddingsRequest(Sent):
     model: str = Field(min_length=1, description="A name from /v1/models.")
     input: Annotated[Texts, BeforeValidator(_no_token_ids)] = Field(examples=["A dog runs."])
     encoding_format: Literal["float", "base64"] = Field(

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from service import dispatch
-from service.errors import NotAcceptable, UnknownModel
+from service.errors import NotAcceptable
 from service.http.dialects.bodies import as_native
 from service.http.dialects.named_models import Model
+from service.http.dialects.tensors import TEXT
 from service.http.limits import within_limits
 from service.registry import Models
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
@@ -22,7 +23,6 @@ from service.tasks.translation import Translator
 
 VERSION = "1"
 """Of every model: a new one takes the place of the former one."""
-TEXT = "text_input"
 
 RESERVED = frozenset({"timeout", "priority", "sequence_id", "sequence_start", "sequence_end", "headers"}) | {
     "binary_data_output"
@@ -54,12 +54,6 @@ class ModelMetadata(BaseModel):
     @classmethod
     def of(cls, model: Model) -> "ModelMetadata":
         return cls(name=model.manifest.name, outputs=_outputs(model))
-
-
-def check_version(name: str, version: str) -> None:
-    """Raises UnknownModel: a model has no such version."""
-    if version != VERSION:
-        raise UnknownModel(f"{name} has version {VERSION}, and not {version}")
 
 
 async def run(

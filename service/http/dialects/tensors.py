@@ -20,19 +20,22 @@ from pydantic import BaseModel, Field, PrivateAttr
 from service import compression
 from service.errors import BadRequest, NotAcceptable, TooLarge, UnsupportedMediaType
 from service.http.dialects.bodies import ReadBody
+from service.http.dialects.dialect import Sent
 from service.http.json_route import Body, read
 from service.schemas.answers import encoded
 
+TEXT: Literal["text_input"] = "text_input"
+"""The input of every model."""
 LENGTH = "Inference-Header-Content-Length"
 STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
 
 Size = Annotated[int, Field(ge=0)]
 
 
-class InputTensor(BaseModel):
-    name: str
+class InputTensor(Sent):
+    name: Literal["text_input"]
     shape: list[Size] = Field(description="Whose product is the number of elements.")
-    datatype: str = Field(examples=["BYTES"])
+    datatype: Literal["BYTES"]
     parameters: dict[str, Any] = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
     data: list[Any] | None = Field(default=None, description="Flat or nested.")
     _raw: bytes | None = PrivateAttr(default=None)
@@ -41,10 +44,8 @@ class InputTensor(BaseModel):
         """Its elements.
 
         Raises:
-            NotAcceptable: they are no texts, or not as many as the shape says.
+            NotAcceptable: one is no text, or they are not as many as the shape says.
         """
-        if self.datatype != "BYTES":
-            raise NotAcceptable(f"{self.name}: its datatype is {self.datatype}, not BYTES")
         if (self._raw is None) == (self.data is None):
             raise NotAcceptable(f"{self.name}: its elements are in data, or behind the JSON with a binary_data_size")
         texts = list(self._of_bytes(self._raw) if self._raw is not None else self._of_json(self.data))
@@ -97,18 +98,18 @@ class InputTensor(BaseModel):
             number += 1
 
 
-class WantedOutput(BaseModel):
+class WantedOutput(Sent):
     name: str
     parameters: dict[str, Any] = Field(default={}, description="binary_data: whether it comes behind the JSON.")
 
 
-class InferRequest(BaseModel):
+class InferRequest(Sent):
     id: str | None = Field(default=None, description="Comes back as it is.")
     parameters: dict[str, Any] = Field(
         default={},
         description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",
     )
-    inputs: list[InputTensor] = Field(min_length=1)
+    inputs: list[InputTensor] = Field(min_length=1, max_length=1)
     outputs: list[WantedOutput] = Field(default=[], description="All by default.")
 
 
