@@ -102,7 +102,7 @@ async def test_what_only_the_models_can_refuse_is_refused_with_the_numbers(
         ('{"text": "a"}'.encode("utf-16"), "the body is not UTF-8: invalid start byte at byte 0"),
         ('{"text": "a"}'.encode("utf-16-le"), "the body is not JSON in UTF-8: it has a null byte at character 1"),
         (b'{"text": "a\n"}', "the body is not JSON: Invalid control character at character 11"),
-        (json.dumps({str(i): i for i in range(1000)}).encode(), "the body: has 1000 fields, there are 17"),
+        (json.dumps({str(i): i for i in range(1000)}).encode(), "the body: has 1000 fields, there are 18"),
         (b"[" * 100_000, UNREADABLE),
         (b'{"text": "a", "beam_size": ' + b"1" * 5000 + b"}", UNREADABLE),
     ],
