@@ -3,11 +3,13 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TypeVar
 
 from service.directions import Directions, some
-from service.errors import NotAcceptable
+from service.errors import NotAcceptable, UnknownGlossary
+from service.glossaries.store import Glossaries
 from service.registry import Models
 from service.schemas.answers import (
     DetectedLanguage,
@@ -27,6 +29,7 @@ from service.tasks.leg import Hear
 from service.tasks.pivot import Route
 from service.text.identification import Identified
 from service.text.languages import are_same, canonical
+from service.text.terms import TermTable
 
 AUTO = "auto"
 LEAST_CONFIDENCE = 0.01
@@ -36,30 +39,43 @@ Result = TypeVar("Result")
 
 
 async def translate(
-    models: Models, request: TranslateRequest, timeout_s: float, timing: Timing, hear: Hear | None = None
+    models: Models,
+    request: TranslateRequest,
+    timeout_s: float,
+    timing: Timing,
+    hear: Hear | None = None,
+    glossaries: Glossaries | None = None,
 ) -> TranslateResponse:
     """Each text by the model for its language, or by two.
 
     Args:
         hear: gets each piece of a translation as soon as it and those before it are done.
+        glossaries: that the request may name.
 
     Raises:
         UnknownModel, NotAcceptable: nothing here translates what is asked for.
+        UnknownGlossary: there is none of this id.
         RequestError: what translators raise.
     """
     source, target, directions = request.source, request.target, models.directions(request.model)
     if source == AUTO or (source is None and target is not None and len(directions.sources(target)) > 1):
-        return await _translate_detected(directions, request, timeout_s, timing, hear)
+        return await _translate_detected(directions, request, timeout_s, timing, hear, glossaries)
     if source is not None and target is not None and are_same(source, target) and not directions.has(source, target):
         unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
         return _answer(request, unchanged, canonical(source) or source, canonical(target) or target)
     route = directions.route(source, target, request.pivot)
-    translations = await pivot.translate(route, request, timeout_s, timing, hear)
-    return _answer(request, translations, route[0][1].source, route[-1][1].target, route)
+    source, target = route[0][1].source, route[-1][1].target
+    stored = await _stored(glossaries, request, source, target)
+    translations = await pivot.translate(route, request, timeout_s, timing, hear, stored)
+    return _answer(request, translations, source, target, route)
 
 
 async def stream(
-    models: Models, request: TranslateRequest, timeout_s: float, timing: Timing
+    models: Models,
+    request: TranslateRequest,
+    timeout_s: float,
+    timing: Timing,
+    glossaries: Glossaries | None = None,
 ) -> AsyncGenerator[Piece | TranslateResponse, None]:
     """The same, piece by piece; the whole answer comes last.
 
@@ -69,9 +85,11 @@ async def stream(
     if request.attention:
         raise NotAcceptable("attention comes with a whole answer, not with one in pieces")
     heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
-    work = asyncio.create_task(
-        translate(models, request, timeout_s, timing, lambda i, piece: heard.put_nowait((i, piece)))
-    )
+
+    def hear(i: int, piece: str) -> None:
+        heard.put_nowait((i, piece))
+
+    work = asyncio.create_task(translate(models, request, timeout_s, timing, hear, glossaries))
     work.add_done_callback(lambda _: heard.put_nowait(None))
     waiting: dict[int, list[str]] = defaultdict(list)
     index = 0
@@ -102,7 +120,12 @@ async def detect(models: Models, request: DetectRequest, timeout_s: float, timin
 
 
 async def _translate_detected(
-    directions: Directions, request: TranslateRequest, timeout_s: float, timing: Timing, hear: Hear | None
+    directions: Directions,
+    request: TranslateRequest,
+    timeout_s: float,
+    timing: Timing,
+    hear: Hear | None,
+    glossaries: Glossaries | None,
 ) -> TranslateResponse:
     ends_at = perf_counter() + timeout_s
     target = directions.target(request.target)
@@ -112,6 +135,7 @@ async def _translate_detected(
         found = await detected(request.text, request.format, served, timeout_s, request.tags)
     languages = [ranked[0] if ranked else None for ranked in found]
     routes: dict[str, Route] = {}
+    stored: dict[str, TermTable | None] = {}
     places: dict[str, list[int]] = defaultdict(list)
     unchanged = []
     for i, language in enumerate(languages):
@@ -121,12 +145,22 @@ async def _translate_detected(
         if not language.is_served:
             raise NotAcceptable(_refusal(i, len(languages), language, target, sources))
         name = language.language
-        routes[name] = routes.get(name) or directions.route(name, target, request.pivot)
+        if name not in routes:
+            routes[name] = directions.route(name, target, request.pivot)
+            with suppress(NotAcceptable):  # texts of other languages than the glossary's are translated without it
+                stored[name] = await _stored(glossaries, request, name, target)
         places[name].append(i)
     translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
     parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
     answers = await _all(
-        pivot.translate(routes[name], part, ends_at - perf_counter(), timing, hear and _hear_of(places[name], hear))
+        pivot.translate(
+            routes[name],
+            part,
+            ends_at - perf_counter(),
+            timing,
+            hear and _hear_of(places[name], hear),
+            stored.get(name),
+        )
         for name, part in zip(routes, parts, strict=True)
     )
     for name, answer in zip(routes, answers, strict=True):
@@ -136,6 +170,22 @@ async def _translate_detected(
     for i, language in enumerate(languages):
         translations[i].detected = _shown(language) if language is not None else None
     return _answer(request, [translations[i] for i in range(len(languages))], AUTO, target)
+
+
+async def _stored(
+    glossaries: Glossaries | None, request: TranslateRequest, source: str, target: str
+) -> TermTable | None:
+    """The terms of the glossary that a request names.
+
+    Raises:
+        UnknownGlossary: there is none.
+        NotAcceptable: it has no dictionary for these languages.
+    """
+    if request.glossary_id is None:
+        return None
+    if glossaries is None:
+        raise UnknownGlossary(f"there is no glossary {request.glossary_id}")
+    return await glossaries.table(request.glossary_id, source, target)
 
 
 def _hear_of(places: list[int], hear: Hear) -> Hear:

@@ -69,6 +69,11 @@ class Settings(BaseSettings):
         description="Processes that speak HTTP, on one port; by default one, and up to four where there are cores that "
         "the loops leave free.",
     )
+    data: Path | None = Field(
+        default=None,
+        description="Folder of what is kept for clients: glossaries and documents. By default the folder data in the "
+        "working directory; where that cannot be written, one that goes with the service.",
+    )
     run_directory: Path | None = Field(
         default=None,
         description="Where the service makes a folder for the sockets between its processes, and for the metrics of "

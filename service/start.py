@@ -6,6 +6,7 @@ import sys
 
 from service import __version__
 from service.configuration import announce, read_settings
+from service.data_directory import with_data_directory
 from service.errors import StartRefused
 from service.http.keys import Keys
 from service.listening import address_of, listen
@@ -31,17 +32,18 @@ def main() -> None:
         sockets = listen(settings.host, settings.port, shared=servers > 1)
         addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
         logger.info("attend %s running on %s", __version__, addresses)
-        loader = Loader(settings) if settings.loops != 0 else None
-        # Imported only now, since that takes as long as a few models take to load.
-        if servers > 1:
-            from service.http.supervisor import supervise
+        with with_data_directory(settings) as settings:
+            loader = Loader(settings) if settings.loops != 0 else None
+            # Imported only now, since that takes as long as a few models take to load.
+            if servers > 1:
+                from service.http.supervisor import supervise
 
-            assert loader is not None, "settings have no several servers without loops"
-            supervise(settings, sockets, loader, servers)
-        else:
-            from service.http.server import serve
+                assert loader is not None, "settings have no several servers without loops"
+                supervise(settings, sockets, loader, servers)
+            else:
+                from service.http.server import serve
 
-            serve(settings, keys, sockets, loader)
+                serve(settings, keys, sockets, loader)
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
 

@@ -5,6 +5,7 @@ Whoever may ask the service sees all of them, and may change them.
 
 import asyncio
 import json
+import re
 import sqlite3
 import time
 import uuid
@@ -32,6 +33,9 @@ CREATE TABLE IF NOT EXISTS dictionaries (
     PRIMARY KEY (glossary, source, target)
 );
 """
+ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
+CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
+
 MOST_GLOSSARIES = 1_000
 MOST_DICTIONARIES = 100
 """Of one glossary."""
@@ -181,6 +185,8 @@ class Glossaries:
             return table
 
     def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
+        if not ID.fullmatch(glossary_id):
+            raise UnknownGlossary(f"there is no glossary {glossary_id}")
         row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
             raise UnknownGlossary(f"there is no glossary {glossary_id}")
@@ -210,7 +216,10 @@ def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: En
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Raises NotAcceptable: both are the same language."""
+    """Raises NotAcceptable: one is no language, or both are the same."""
+    for code in (source, target):
+        if not CODE.fullmatch(code):
+            raise NotAcceptable(f"{code} is no code of a language")
     source, target = canonical(source) or source, canonical(target) or target
     if source == target:
         raise NotAcceptable(f"a dictionary is of two languages, and both are {source}")

@@ -15,12 +15,14 @@ from service.api_docs import api_docs_routes
 from service.http.access import Access
 from service.http.dialects import enabled
 from service.http.dialects.dialect import Dialects
+from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.origins import Origins
 from service.http.problems import not_routed, openapi_of
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
+from service.http.stores import Stores
 from service.metrics import Metrics
 from service.playground import playground_routes
 from service.serving import Serving
@@ -49,11 +51,14 @@ def create_app(
         gc.freeze()
         yield
         await serving.stop(settings.drain_timeout_s)
+        stores.close()
 
+    stores = Stores.of(settings)
     access = Access(settings, keys, rates)
-    of_models = model_routes(serving, settings, access.guards(), reload)
+    of_models = model_routes(serving, settings, access.guards(), reload, stores)
+    of_glossaries = glossary_routes(stores.glossaries, access.guards())
     docs = api_docs_routes(lambda: app.openapi())
-    native = of_models, operations_routes(serving, metrics), playground_routes(), docs
+    native = of_models, of_glossaries, operations_routes(serving, metrics), playground_routes(), docs
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     of_dialects = [router for dialect in dialects for router in dialect.routers(serving, settings, access)]
     app = FastAPI(
@@ -70,6 +75,7 @@ def create_app(
         # The application's own routes: it matches each request twice against those of an included router.
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
+    app.state.stores = stores
     metrics.watch(serving.states, lambda: serving.unready_reason() is None)
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
@@ -80,7 +86,7 @@ def create_app(
         dialects=dialects,
         at_once={
             route.path: route.get_route_handler()
-            for router in (of_models, *of_dialects)
+            for router in (of_models, of_glossaries, *of_dialects)
             for route in router.routes
             if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },

@@ -5,7 +5,7 @@ FastAPI routes and describes it; of FastAPI's way from a body to an answer nothi
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from fastapi import Request, Response
@@ -37,8 +37,8 @@ async def read_json(model: type[Body], request: Request) -> Body:
 def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitable[Any]] = read_json) -> type[APIRoute]:
     """Routes that check who asks, and then that the body is what the endpoint wants.
 
-    An endpoint takes a body, if it wants one, the request, and the parameters of its path by name. It answers with what
-    is made into JSON, or with a response.
+    An endpoint takes a body, if it wants one, the request, and the parameters of its path and query by name; the latter
+    are strings. It answers with what is made into JSON, or with a response.
     """
 
     class JsonRoute(APIRoute):
@@ -46,16 +46,19 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
             model: Any = self.body_field.field_info.annotation if self.body_field else None
             serializer = TypeAdapter(self.response_model).serializer
             exclude_none = self.response_model_exclude_none
+            of_query = {param.alias: param.field_info.is_required() for param in self.dependant.query_params}
 
             async def handle(request: Request) -> Response:
                 for check in guards.checks:
                     await check(request)
                 body = () if model is None else (await read_body(model, request),)
-                answer = await self.endpoint(*body, request, **request.path_params)
+                answer = await self.endpoint(*body, request, **request.path_params, **_query(request, of_query))
                 if isinstance(answer, Response):
                     return answer
                 content = serializer.to_json(answer, exclude_none=exclude_none)
-                return await compression.answer(content, request, "application/json")
+                response = await compression.answer(content, request, "application/json")
+                response.status_code = self.status_code or response.status_code
+                return response
 
             return handle
 
@@ -112,6 +115,15 @@ def parsed(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadRequest("the body is not a JSON object")
     return value
+
+
+def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
+    """The parameters that are there, of those that the endpoint takes."""
+    given = {name: value for name, value in request.query_params.items() if name in is_required}
+    missing = [name for name, required in is_required.items() if required and name not in given]
+    if missing:
+        raise FieldsNotAcceptable([(("query", name), "Field required") for name in missing])
+    return given
 
 
 def _message(item: Any) -> str:

@@ -19,7 +19,7 @@ class Origins:
     """
 
     def __init__(self, app: ASGIApp, allowed: Sequence[str], dialects: Dialects) -> None:
-        self._app = _read_from(allowed, app, ["GET", "HEAD", "POST"]) if allowed else app
+        self._app = _read_from(allowed, app, ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]) if allowed else app
         self._open_to_all = _read_from(["*"], app, ["*"])
         self._paths = dialects.open_to_all
 

@@ -35,7 +35,7 @@ WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
     401: "The key is missing.",
     403: "The key is wrong.",
-    404: "No model has this name.",
+    404: "No model has this name, or no glossary this id.",
     408: "The body did not come in time.",
     409: "The models stay as they are: those on disk are not what they should be, or are loading already.",
     413: "The body or a text is over its limit.",

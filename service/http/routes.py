@@ -7,12 +7,14 @@ from fastapi import APIRouter, Request, Response
 
 from service import compression, dispatch
 from service.errors import NotReady
+from service.glossaries.store import Glossaries
 from service.http import event_stream
 from service.http.access import Guards
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.limits import within_limits
 from service.http.problems import documented
+from service.http.stores import Stores
 from service.metrics import Metrics
 from service.schemas.answers import (
     ClassificationUsage,
@@ -40,7 +42,7 @@ Reload = Callable[[], Awaitable[None]]
 """Loads the models anew, and replaces those that serve. Raises ReloadRefused."""
 
 
-def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: Reload) -> APIRouter:
+def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: Reload, stores: Stores) -> APIRouter:
     """The routes that run models or tell about them; behind keys and rates where these are configured."""
     router = APIRouter(route_class=json_route(guards), dependencies=guards.described)
     of_work = documented(*guards.statuses, 400, 404, 408, 413, 415, 422, 500, 503, 504)
@@ -50,10 +52,10 @@ def model_routes(serving: Serving, settings: Settings, guards: Guards, reload: R
         """Translate texts: each is split into sentences, translated and joined with its own white space."""
         timeout_s = within_limits(request, settings)
         if (media_type := event_stream.wanted(http)) is not None:
-            pieces = _in_pieces(serving, request, timeout_s, http.state.timing)
+            pieces = _in_pieces(serving, request, timeout_s, http.state.timing, stores.glossaries)
             return EventStream(await anext(pieces), pieces, media_type, http)  # type: ignore[return-value]
         with serving.use() as models:
-            return await dispatch.translate(models, request, timeout_s, http.state.timing)
+            return await dispatch.translate(models, request, timeout_s, http.state.timing, glossaries=stores.glossaries)
 
     @router.post("/detect", responses=of_work, response_model_exclude_none=True)
     async def detect(request: DetectRequest, http: Request) -> DetectResponse:
@@ -134,10 +136,10 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
 
 
 async def _in_pieces(
-    serving: Serving, request: TranslateRequest, timeout_s: float, timing: Timing
+    serving: Serving, request: TranslateRequest, timeout_s: float, timing: Timing, glossaries: Glossaries
 ) -> AsyncGenerator[Piece | TranslateResponse, None]:
     with serving.use() as models:
-        async with aclosing(dispatch.stream(models, request, timeout_s, timing)) as pieces:
+        async with aclosing(dispatch.stream(models, request, timeout_s, timing, glossaries)) as pieces:
             async for piece in pieces:
                 yield piece
 

@@ -70,7 +70,7 @@ Layers = Annotated[Literal["all", "last"] | Numbers, _numbered("all", "last")]
 Heads = Annotated[Literal["all", "mean"] | Numbers, _numbered("all", "mean")]
 
 
-class _Input(BaseModel):
+class Input(BaseModel):
     """What a client sends. An object with a hundred thousand mistakes gets one error, not one for each."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -83,7 +83,7 @@ class _Input(BaseModel):
         return value
 
 
-class AttentionSelection(_Input):
+class AttentionSelection(Input):
     """Which attention matrices to return, and how."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1, fail_fast=True)] | None = Field(
@@ -109,7 +109,7 @@ AttentionWish = Annotated[
 ]
 
 
-class _Request(_Input):
+class _Request(Input):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
     model: str | None = Field(
         default=None, min_length=1, description="A name from /models; needed only where several could serve."
@@ -128,7 +128,7 @@ MOST_KEPT, MOST_PATTERNS, MOST_TERMS = 500, 20, 500
 Term = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_term)]
 
 
-class KeepPattern(_Input):
+class KeepPattern(Input):
     """What a regular expression matches comes out unchanged."""
 
     pattern: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_pattern)] = Field(
@@ -153,7 +153,7 @@ MOST_NAMES = 100
 Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MOST_NAMES)]
 
 
-class TagRules(_Input):
+class TagRules(Input):
     """What becomes of elements of HTML and XML. In names of XML capitals count."""
 
     keep: Names = Field(default=[], description="Elements that come out unchanged, with all that is in them.")
@@ -224,6 +224,11 @@ class TranslateRequest(_AttendingRequest):
         default={},
         description="Terms of the source, as whole words, and what is written for them.",
         examples=[{"dog": "clebs"}],
+    )
+    glossary_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A glossary from /glossaries, for languages that it has; terms of glossary come before its own.",
     )
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 

@@ -23,7 +23,7 @@ from service.tasks.rewinding import is_better, joined, rewound
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from service.text.sentences import FIRST
-from service.text.terms import NO_TERMS, Terms
+from service.text.terms import NO_TERMS, Terms, TermTable
 from service.text.tokenization import Tokenizer, beside_each
 
 Item = TypeVar("Item")
@@ -42,6 +42,7 @@ class Leg:
 
     Args:
         timeout_s: for all that is done from now on.
+        stored: terms beside those of the request.
 
     Raises:
         NotAcceptable: max_target_tokens is above the model's limit, there are more alternatives than the beam holds, or
@@ -55,12 +56,14 @@ class Leg:
         request: TranslateRequest,
         timeout_s: float,
         timing: Timing,
+        stored: TermTable | None = None,
     ) -> None:
         self.manuscripts: list[Manuscript] = []
         self._translator = translator
         self._direction = direction
         self._request = request
         self._timing = timing
+        self._stored = stored
         self._new_search = translator.new_search(request, direction)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
         self._deadline = self._pool.clock() + timeout_s
@@ -80,7 +83,7 @@ class Leg:
         request, translator = self._request, self._translator
         patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
         words = [one for one in request.keep if isinstance(one, str)]
-        terms = Terms(words, patterns, request.glossary) if readings is None else NO_TERMS
+        terms = Terms(words, patterns, request.glossary, self._stored) if readings is None else NO_TERMS
         reader = Reader(
             translator.tokenizer,
             translator.slots,

@@ -15,6 +15,7 @@ from service.schemas.timing import Timing
 from service.tasks.leg import Hear, Leg
 from service.tasks.translation import Translator
 from service.text.languages import Direction
+from service.text.terms import TermTable
 
 WORST_LAST = get_args(FinishReason)
 Route = list[tuple[Translator, Direction]]
@@ -22,12 +23,18 @@ Route = list[tuple[Translator, Direction]]
 
 
 async def translate(
-    route: Route, request: TranslateRequest, timeout_s: float, timing: Timing, hear: Hear | None = None
+    route: Route,
+    request: TranslateRequest,
+    timeout_s: float,
+    timing: Timing,
+    hear: Hear | None = None,
+    stored: TermTable | None = None,
 ) -> list[Translation]:
     """One translation for each text, in order. One deadline holds for both legs.
 
     Args:
         hear: gets each piece of a translation as soon as it and those before it are done.
+        stored: terms beside those of the request.
 
     Raises:
         RequestError: what the legs raise.
@@ -38,11 +45,11 @@ async def translate(
         raise NotAcceptable(
             f"attention is of one model, and this translation is made by two, {names}, through {direction.source}"
         )
-    last = Leg(translator, direction, request, timeout_s, timing)
+    last = Leg(translator, direction, request, timeout_s, timing, stored)
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, timeout_s, timing)
+        first = Leg(*earlier[0], plainly, timeout_s, timing, stored)
         await first.read()
         await first.run()
     await last.read(await first.translated() if first else None)

@@ -92,7 +92,7 @@ def server_of(models: Models, metrics: Metrics, settings: Settings, **options: A
 
 
 @pytest.fixture
-def serve(artifacts: Path) -> Serve:
+def serve(artifacts: Path, tmp_path: Path) -> Serve:
     """serve(**settings) is a client of the application, with the tiny artifacts unless given other models."""
 
     @asynccontextmanager
@@ -101,7 +101,7 @@ def serve(artifacts: Path) -> Serve:
         metrics: Metrics | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
-        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0}
+        defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
         models = models or load_models(configured, metrics)

@@ -1,0 +1,102 @@
+"""The routes of glossaries that are kept under a name."""
+
+import asyncio
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request, Response
+
+from service.errors import NotAcceptable
+from service.glossaries.entries import checked
+from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
+from service.http.access import Guards
+from service.http.json_route import json_route
+from service.http.problems import documented
+from service.schemas.glossaries import (
+    DictionaryCard,
+    DictionaryRequest,
+    GlossariesResponse,
+    GlossaryCard,
+    GlossaryRequest,
+    GlossaryUpdate,
+)
+
+
+def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
+    """Behind keys and rates where these are configured. Whatever waits for the disk does so in a thread."""
+    router = APIRouter(
+        route_class=json_route(guards),
+        dependencies=guards.described,
+        responses=documented(*guards.statuses, 404, 500),
+    )
+    of_bodies = documented(400, 408, 413, 415, 422)
+
+    @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
+    async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
+        """Keep a glossary, for requests to name by its id."""
+        dictionaries = await _in_thread(_dictionaries, request.dictionaries)
+        return _card(await _in_thread(glossaries.create, request.name, dictionaries))
+
+    @router.get("/glossaries", response_model_exclude_none=True)
+    async def list_glossaries(_: Request) -> GlossariesResponse:
+        """All that are kept, the oldest first, without their entries."""
+        return GlossariesResponse(glossaries=[_card(one) for one in await _in_thread(glossaries.all)])
+
+    @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
+    async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
+        """One with its entries."""
+        card = _card(await _in_thread(glossaries.get, glossary_id))
+        for one in card.dictionaries:
+            one.entries = await _in_thread(glossaries.entries, glossary_id, one.source, one.target)
+        return card
+
+    @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)
+    async def update_glossary(request: GlossaryUpdate, _: Request, glossary_id: str) -> GlossaryCard:
+        """Give it another name, and add entries."""
+        dictionaries = await _in_thread(_dictionaries, request.dictionaries)
+        return _card(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
+
+    @router.delete("/glossaries/{glossary_id}", status_code=204)
+    async def delete_glossary(_: Request, glossary_id: str) -> Response:
+        """Forget it."""
+        await _in_thread(glossaries.delete, glossary_id)
+        return Response(status_code=204)
+
+    @router.put("/glossaries/{glossary_id}/dictionaries", responses=of_bodies, response_model_exclude_none=True)
+    async def put_dictionary(request: DictionaryRequest, _: Request, glossary_id: str) -> DictionaryCard:
+        """Put a dictionary in place of the one of the same languages, or beside the others."""
+        ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
+        return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
+
+    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204)
+    async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
+        """Forget one of its dictionaries."""
+        await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)
+        return Response(status_code=204)
+
+    return router
+
+
+_in_thread = asyncio.to_thread
+
+
+def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, str]]:
+    dictionaries: dict[Pair, dict[str, str]] = {}
+    for one in given:
+        pair = one.source, one.target
+        if pair in dictionaries:
+            raise NotAcceptable(f"there are two dictionaries from {one.source} to {one.target}")
+        dictionaries[pair] = checked(one.entries.items())
+    return dictionaries
+
+
+def _card(glossary: Glossary) -> GlossaryCard:
+    return GlossaryCard(
+        id=glossary.id,
+        name=glossary.name,
+        created_at=glossary.created_at,
+        dictionaries=[_dictionary(one) for one in glossary.dictionaries],
+    )
+
+
+def _dictionary(dictionary: Dictionary) -> DictionaryCard:
+    return DictionaryCard(source=dictionary.source, target=dictionary.target, entry_count=dictionary.n_entries)

@@ -1,0 +1,57 @@
+"""What clients send and get that keep glossaries."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from service.schemas.requests import Input
+
+
+def _visible(name: str) -> str:
+    if not name.strip():
+        raise ValueError("must not be white space only")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=1024), AfterValidator(_visible)]
+Code = Annotated[str, Field(min_length=1, max_length=35, examples=["en"])]
+
+
+class DictionaryRequest(Input):
+    """Terms of one language, and what is written for them in another."""
+
+    source: Code
+    target: Code
+    entries: dict[str, str] = Field(examples=[{"dog": "clebs"}])
+
+
+class GlossaryRequest(Input):
+    name: Name = Field(examples=["Animals"])
+    dictionaries: list[DictionaryRequest] = Field(default=[], description="One for each pair of languages.")
+
+
+class GlossaryUpdate(Input):
+    name: Name | None = Field(default=None, description="In place of the former one.")
+    dictionaries: list[DictionaryRequest] = Field(
+        default=[], description="Entries that are added, each in place of the one of the same term."
+    )
+
+
+class DictionaryCard(BaseModel):
+    source: str
+    target: str
+    entry_count: int
+    entries: dict[str, str] | None = Field(default=None, description="Where one glossary is asked for.")
+
+
+class GlossaryCard(BaseModel):
+    id: str
+    name: str
+    created_at: datetime
+    dictionaries: Sequence[DictionaryCard]
+
+
+class GlossariesResponse(BaseModel):
+    glossaries: list[GlossaryCard]

@@ -1,0 +1,175 @@
+"""Glossaries that are kept under a name: made, changed, used and forgotten over HTTP."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.running_service import running_service
+from tests.service.conftest import Client, Serve, problem
+from tests.service.http.test_servers import environment
+
+pytestmark = pytest.mark.anyio
+
+ANIMALS = {
+    "name": "Animals",
+    "dictionaries": [
+        {"source": "en", "target": "fr", "entries": {"dog": "clebs", "the cat": "le matou"}},
+        {"source": "EN", "target": "de-DE", "entries": {"dog": "Köter"}},
+    ],
+}
+
+
+async def made(client: Client) -> dict[str, Any]:
+    response = await client.post("/glossaries", json=ANIMALS)
+    assert response.status_code == 201, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+async def test_a_glossary_is_kept_until_it_is_deleted(serve: Serve) -> None:
+    async with serve() as client:
+        assert (await client.get("/glossaries")).json() == {"glossaries": []}
+        card = await made(client)
+        assert datetime.fromisoformat(card["created_at"]).tzinfo is not None
+        assert card == {
+            "id": card["id"],
+            "name": "Animals",
+            "created_at": card["created_at"],
+            "dictionaries": [
+                {"source": "en", "target": "de", "entry_count": 1},
+                {"source": "en", "target": "fr", "entry_count": 2},
+            ],
+        }
+        path = f"/glossaries/{card['id']}"
+        assert (await client.get("/glossaries")).json() == {"glossaries": [card]}
+        whole = (await client.get(path)).json()
+        assert [one.pop("entries") for one in whole["dictionaries"]] == [
+            {"dog": "Köter"},
+            {"dog": "clebs", "the cat": "le matou"},
+        ]
+        assert whole == card
+        assert (await client.delete(path)).status_code == 204
+        for call in (client.get, client.delete):
+            detail = problem(await call(path), 404)["detail"]
+            assert detail == f"there is no glossary {card['id']}"
+
+
+async def test_a_glossary_is_changed(serve: Serve) -> None:
+    async with serve() as client:
+        path = f"/glossaries/{(await made(client))['id']}"
+        more = {"name": "Beasts", "dictionaries": [{"source": "en", "target": "fr", "entries": {"cow": "vache"}}]}
+        card = (await client.patch(path, json=more)).raise_for_status().json()
+        assert (card["name"], card["dictionaries"][1]["entry_count"]) == ("Beasts", 3)
+        other = {"source": "en", "target": "fr", "entries": {"dog": "chien"}}
+        put = (await client.put(f"{path}/dictionaries", json=other)).raise_for_status().json()
+        assert put == {"source": "en", "target": "fr", "entry_count": 1}
+        of_pair = {"source": "en", "target": "de"}
+        assert (await client.delete(f"{path}/dictionaries", params=of_pair)).status_code == 204
+        whole = (await client.get(path)).json()
+        assert whole["dictionaries"] == [{**other, "entry_count": 1}]
+        problem(await client.delete(f"{path}/dictionaries", params=of_pair), 404)
+        missing = problem(await client.delete(f"{path}/dictionaries", params={"source": "en"}), 422)
+        assert missing["errors"] == [{"loc": ["query", "target"], "msg": "Field required"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({}, "name: Field required"),
+        ({"name": " "}, "name: must not be white space only"),
+        ({"name": "a\ud800"}, "name: Input should be a valid string"),
+        ({"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {}}]}, "entries: there are none"),
+        (
+            {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"a": "\ud800"}}]},
+            "entries: entry 1 has a translation with a tab",
+        ),
+        (
+            {"name": "a", "dictionaries": [{"source": "en", "target": "en-US", "entries": {"a": "b"}}]},
+            "a dictionary is of two languages, and both are en",
+        ),
+        (
+            {"name": "a", "dictionaries": [{"source": "e'", "target": "fr", "entries": {"a": "b"}}]},
+            "e' is no code of a language",
+        ),
+        ({"name": "a", "dictionaries": ANIMALS["dictionaries"][:1] * 2}, "there are two dictionaries from en to fr"),
+    ],
+)
+async def test_what_is_no_glossary_is_refused_in_words(serve: Serve, body: dict[str, Any], detail: str) -> None:
+    async with serve() as client:
+        content = json.dumps(body).encode()
+        response = await client.post("/glossaries", content=content, headers={"content-type": "application/json"})
+        assert problem(response, 422)["detail"].startswith(detail)
+        assert (await client.get("/glossaries")).json() == {"glossaries": []}
+
+
+async def test_a_translation_has_the_terms_of_a_stored_glossary(serve: Serve) -> None:
+    body = {"text": ["the dog of Tom", "a cat", "dog"], "target": "fr"}
+    async with serve() as client:
+        card = await made(client)
+        inline = await client.post("/translate", json=body | {"glossary": ANIMALS["dictionaries"][0]["entries"]})
+        stored = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+        own = await client.post("/translate", json=body | {"glossary_id": card["id"], "glossary": {"dog": "chien"}})
+        none = await client.post("/translate", json=body)
+        headers = {"accept": "application/x-ndjson"}
+        pieces = await client.post("/translate", json=body | {"glossary_id": card["id"]}, headers=headers)
+    texts = [one["text"] for one in stored.raise_for_status().json()["translations"]]
+    assert stored.json() == inline.json()
+    assert texts[2] == "clebs"
+    assert "clebs" in texts[0]
+    assert [one["text"] for one in own.json()["translations"]][2] == "chien"
+    assert none.json()["translations"][2]["text"] != "clebs"
+    assert json.loads(pieces.text.splitlines()[-1])["translations"] == stored.json()["translations"]
+
+
+async def test_a_glossary_that_is_not_there_or_not_for_these_languages_is_refused(serve: Serve) -> None:
+    body = {"text": "the dog", "target": "fr"}
+    async with serve() as client:
+        card = await made(client)
+        unknown = await client.post("/translate", json=body | {"glossary_id": "x"})
+        await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
+        other = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+        same = await client.post("/translate", json=body | {"source": "fr", "glossary_id": card["id"]})
+    assert problem(unknown, 404)["detail"] == "there is no glossary x"
+    detail = "the glossary 'Animals' has no dictionary from en to fr; there are: en to de"
+    assert problem(other, 422)["detail"] == detail
+    assert same.json()["translations"][0]["text"] == "the dog"
+
+
+async def test_where_languages_are_detected_a_glossary_is_for_those_that_it_has(serve: Serve) -> None:
+    async with serve() as client:
+        card = await made(client)
+        body = {"text": ["the dog runs on the beach", "42"], "source": "auto", "target": "fr"}
+        found = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+        assert "clebs" in found.raise_for_status().json()["translations"][0]["text"]
+        await client.delete(f"/glossaries/{card['id']}/dictionaries", params={"source": "en", "target": "fr"})
+        without = await client.post("/translate", json=body | {"glossary_id": card["id"]})
+        assert "clebs" not in without.raise_for_status().json()["translations"][0]["text"]
+
+
+async def test_glossaries_are_behind_keys_and_rates(serve: Serve) -> None:
+    async with serve(api_keys="k", rate_limit="2/minute") as client:
+        problem(await client.get("/glossaries"), 401)
+        headers = {"authorization": "Bearer k"}
+        for status in (200, 200, 429):
+            assert (await client.get("/glossaries", headers=headers)).status_code == status
+
+
+def test_all_servers_have_the_same_glossaries(artifacts: Path, tmp_path: Path) -> None:
+    settings = environment(artifacts, data=tmp_path / "data")
+    with running_service(tmp_path / "log", settings) as service:
+        card = service.post("/glossaries", json=ANIMALS).raise_for_status().json()
+        body = {"text": "dog", "target": "fr", "glossary_id": card["id"]}
+        for number in range(8):  # each connection may be with another server
+            with httpx.Client(base_url=service.base_url) as client:
+                entries = {"dog": f"chien {number}"}
+                of_pair = {"source": "en", "target": "fr", "entries": entries}
+                client.put(f"/glossaries/{card['id']}/dictionaries", json=of_pair).raise_for_status()
+            with httpx.Client(base_url=service.base_url) as client:
+                answer = client.post("/translate", json=body).raise_for_status().json()
+                assert answer["translations"][0]["text"] == f"chien {number}"
+    with running_service(tmp_path / "log", settings | {"ATTEND_SERVERS": "1"}) as service:
+        assert len(service.get("/glossaries").json()["glossaries"]) == 1
