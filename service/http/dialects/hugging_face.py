@@ -15,6 +15,7 @@ from service.http.dialects.dialect import Dialect, ErrorBody, Sent
 from service.http.dialects.named_models import Model, check_ready, named
 from service.http.limits import within_limits
 from service.registry import Models
+from service.schemas.answers import Status
 from service.schemas.requests import ClassifyRequest, EmbedRequest, Text, Texts, TranslateRequest
 from service.schemas.timing import Timing
 from service.serving import Serving
@@ -102,10 +103,6 @@ class EndpointInfo(BaseModel):
     version: str = __version__
 
 
-class Healthy(BaseModel):
-    status: Literal["ok"] = "ok"
-
-
 def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
     guards = access.guards()
     router = HUGGING_FACE.router(guards)
@@ -131,10 +128,10 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         )
 
     @router.get(f"{MODEL}/health")
-    async def health(_: Request, name: str) -> Healthy:
+    async def health(_: Request, name: str) -> Status:
         """The model takes requests."""
         check_ready(serving, name)
-        return Healthy()
+        return Status(status="ready")
 
     @router.post(f"{MODEL}/pipeline/{{task}}/", include_in_schema=False)
     @router.post(f"{MODEL}/pipeline/{{task}}", response_model=PipelineAnswer)
@@ -201,9 +198,8 @@ async def _compare(
         raise FieldsNotAcceptable([(("inputs",), "must be an object of source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     asked = _asked(request).model_copy(update={"normalize": True})
-    first, *others = np.array(await _embeddings(models, name, texts, asked, settings, timing))
-    similarities: list[float] = (np.array(others) @ first).round(7).tolist()
-    return similarities
+    rows = np.array(await _embeddings(models, name, texts, asked, settings, timing))
+    return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
 
 
 async def _embeddings(

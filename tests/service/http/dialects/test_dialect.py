@@ -9,15 +9,18 @@ import httpx
 import pytest
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
+from starlette.types import Message
 
 from service.errors import RequestError
 from service.http.access import Access, Credentials, Guards
 from service.http.dialects.bodies import fields_of, form_or_json
-from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.dialect import Dialect, Dialects, ErrorBody
+from service.http.middleware import Middleware
 from service.metrics import Metrics
 from service.serving import Serving
 from service.settings import Settings
 from tests.service.conftest import Serve, problem
+from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio
 
@@ -138,6 +141,33 @@ async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(se
         problem(await client.get("/echoes"), 404)
         problem(await client.get("/translate"), 405)
         wrong(await client.get("/translate/more"), 404)
+
+
+async def test_a_proxy_may_have_it_below_a_path(serve: Serve) -> None:
+    async with serve(root_path="/attend") as client:
+        assert (await client.post("/attend/echo/say", json={"q": "a"})).json() == {"q": "a", "n": 0}
+        wrong(await client.get("/attend/echo/nowhere"), 404)
+
+
+async def test_what_the_server_cancels_when_it_stops_is_told_in_its_shape() -> None:
+    began, sent = asyncio.Event(), []
+
+    async def never(*_: object) -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = Middleware(never, Metrics(), Serving(1), Dialects([ECHO], []), {}, 10, PATIENCE_S, access_log=False)
+    scope = {"type": "http", "method": "POST", "path": "/echo/say", "headers": []}
+    task = asyncio.ensure_future(app(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
+    await began.wait()
+    task.cancel()
+    await task
+    start, body = sent
+    assert start["status"] == 503
+    assert json.loads(body["body"])["wrong"].startswith("Draining: the service stopped before")
 
 
 async def test_a_body_that_comes_too_slowly_is_told_in_its_shape(serve: Serve) -> None:

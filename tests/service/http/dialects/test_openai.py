@@ -1,7 +1,9 @@
 """OpenAI's client drives a real server."""
 
 import base64
+import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -115,6 +117,17 @@ def test_keys_missing_and_wrong_are_both_unauthorized(listen: Listen) -> None:
             client.embeddings.create(model="tiny-en-fr", input="the dog")
     assert limited.value.code == "rate_limit_exceeded"
     assert int(limited.value.response.headers["Retry-After"]) > 0
+
+
+def test_the_client_comes_again_when_it_is_told_to(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("openai._base_client.time", SimpleNamespace(time=time.time, sleep=waited.append))
+    with openai.OpenAI(base_url=f"{listen(rate_limit='1/minute')}/v1", api_key="any") as client:
+        assert client.models.list().data
+        with pytest.raises(openai.RateLimitError) as limited:
+            client.models.list()
+    assert len(waited) == 2
+    assert int(limited.value.response.headers["Retry-After"]) <= waited[-1] <= waited[0] <= 60
 
 
 def test_it_can_be_turned_off(listen: Listen) -> None:
