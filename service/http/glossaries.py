@@ -67,7 +67,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
         return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
 
-    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204)
+    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=documented(422))
     async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
         """Forget one of its dictionaries."""
         await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)

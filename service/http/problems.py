@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from service.errors import MethodNotAllowed, RequestError, UnknownPath
 
@@ -75,8 +76,15 @@ async def not_routed(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
         raise UnknownPath(f"there is nothing at {request.url.path}")
     if error.status_code == 405:
-        raise MethodNotAllowed(f"{request.url.path} does not take {request.method}", (error.headers or {})["Allow"])
+        raise MethodNotAllowed(f"{request.url.path} does not take {request.method}", _methods(request))
     raise error
+
+
+def _methods(request: Request) -> str:
+    """Those of a path, which may have a route for each."""
+    path = request.scope["route"].path
+    routes = [route for route in request.app.routes if isinstance(route, Route) and route.path == path]
+    return ", ".join(sorted({method for route in routes for method in route.methods or ()}))
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -56,6 +56,10 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             raise ZeroDivisionError("a secret")
         return body
 
+    @router.delete("/echo/say")
+    async def hush(http: Request) -> EchoRequest:
+        return EchoRequest(q="")
+
     @router.get("/echo/say/{word:path}/again")
     async def again(http: Request, word: str) -> EchoRequest:
         return EchoRequest(q=word, n=2)
@@ -137,7 +141,7 @@ async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(se
         wrong(await client.get("/echo/nowhere/at/all"), 404)
         wrong_method = await client.get("/echo/say")
         assert wrong(wrong_method, 405) == "MethodNotAllowed: /echo/say does not take GET"
-        assert wrong_method.headers["Allow"] == "POST"
+        assert wrong_method.headers["Allow"] == "DELETE, POST"
         problem(await client.get("/echoes"), 404)
         problem(await client.get("/translate"), 405)
         wrong(await client.get("/translate/more"), 404)
