@@ -57,17 +57,9 @@ async def translate(
         UnknownGlossary: there is none of this id.
         RequestError: what translators raise.
     """
-    source, target, directions = request.source, request.target, models.directions(request.model)
-    if source == AUTO or (source is None and target is not None and len(directions.sources(target)) > 1):
-        return await _translate_detected(directions, request, timeout_s, timing, hear, glossaries)
-    if source is not None and target is not None and are_same(source, target) and not directions.has(source, target):
-        unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
-        return _answer(request, unchanged, canonical(source) or source, canonical(target) or target)
-    route = directions.route(source, target, request.pivot)
-    source, target = route[0][1].source, route[-1][1].target
-    stored = await _stored(glossaries, request, source, target)
-    translations = await pivot.translate(route, request, timeout_s, timing, hear, stored)
-    return _answer(request, translations, source, target, route)
+    answer = await _translated(models, request, timeout_s, timing, hear, glossaries)
+    models.metrics.characters.inc(answer.usage.characters)
+    return answer
 
 
 async def stream(
@@ -117,6 +109,27 @@ async def detect(models: Models, request: DetectRequest, timeout_s: float, timin
     with timing.tokenizing():
         found = await detected(request.text, request.format, models.directions(request.model).sources(), timeout_s)
     return DetectResponse(detections=[Detection(languages=[*_told(ranked)]) for ranked in found])
+
+
+async def _translated(
+    models: Models,
+    request: TranslateRequest,
+    timeout_s: float,
+    timing: Timing,
+    hear: Hear | None,
+    glossaries: Glossaries | None,
+) -> TranslateResponse:
+    source, target, directions = request.source, request.target, models.directions(request.model)
+    if source == AUTO or (source is None and target is not None and len(directions.sources(target)) > 1):
+        return await _translate_detected(directions, request, timeout_s, timing, hear, glossaries)
+    if source is not None and target is not None and are_same(source, target) and not directions.has(source, target):
+        unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
+        return _answer(request, unchanged, canonical(source) or source, canonical(target) or target)
+    route = directions.route(source, target, request.pivot)
+    source, target = route[0][1].source, route[-1][1].target
+    stored = await _stored(glossaries, request, source, target)
+    translations = await pivot.translate(route, request, timeout_s, timing, hear, stored)
+    return _answer(request, translations, source, target, route)
 
 
 async def _translate_detected(

@@ -65,6 +65,7 @@ class Metrics:
         self.inference_seconds = Histogram(
             "attend_inference_seconds", "Forward passes.", ["task", "phase"], registry=registry, buckets=SECONDS
         )
+        self.characters = Counter("attend_characters", "Characters of texts that were translated.", registry=registry)
         self.tokens = Counter("attend_tokens", "Tokens read and written.", ["task", "side"], registry=registry)
         self.padding_tokens = Counter(
             "attend_padding_tokens", "Padding read beside source tokens.", ["task"], registry=registry
@@ -125,15 +126,25 @@ class Metrics:
         """Read gauges from these at every scrape."""
         self._collect(_Gauges(states, is_ready))
 
+    def n_characters(self) -> int:
+        """How many have been translated since the service began; by all servers together, where there are several."""
+        return int(self._whole().get_sample_value("attend_characters_total") or 0)
+
     def render(self) -> bytes:
         """The Prometheus text format; of all servers together, where there are several."""
+        registry = self._whole()
+        if registry is not self.registry:
+            for collector in self._collectors:
+                registry.register(collector)
+        return generate_latest(registry)
+
+    def _whole(self) -> CollectorRegistry:
+        """What is summed over the servers."""
         if not self._shared:
-            return generate_latest(self.registry)
+            return self.registry
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        for collector in self._collectors:
-            registry.register(collector)
-        return generate_latest(registry)
+        return registry
 
     def _collect(self, collector: Collector) -> None:
         """Of what is no sum over the servers: every one tells the same."""

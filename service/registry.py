@@ -40,6 +40,7 @@ class Models:
         watch: over the files that they were loaded from.
         ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
             before one of more.
+        metrics: that count what they do.
     """
 
     def __init__(
@@ -51,7 +52,9 @@ class Models:
         loader: Loader | None = None,
         watch: Watch | None = None,
         ordered: bool = False,
+        metrics: Metrics | None = None,
     ) -> None:
+        self.metrics = metrics or Metrics()
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
@@ -299,7 +302,8 @@ def _models(
         attention = shared[:2] if manifest.task == "embedding" else ()
         embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *attention))
     watch = Watch(loaded.artifacts.values())
-    return Models(translators, classifiers, embedders, loops, loader, watch, ordered=bool(settings.models))
+    ordered = bool(settings.models)
+    return Models(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)
 
 
 def _languages(embedders: list[Embedder]) -> str:

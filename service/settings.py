@@ -197,6 +197,7 @@ class Settings(BaseSettings):
     libretranslate: bool = Field(
         default=True, description="Whether clients of LibreTranslate may ask, below /libretranslate."
     )
+    deepl: bool = Field(default=True, description="Whether clients of DeepL may ask, below /v2 and /v3.")
     hugging_face: bool = Field(
         default=True, description="Whether clients of Hugging Face's inference endpoints may ask, below /models/NAME."
     )

@@ -1,7 +1,7 @@
 """Interfaces of others, whose clients work here unchanged. Each turns its requests into native ones, and answers back.
 
-A dialect is a file of this folder with a `Dialect`, which `ALL` lists, and a setting of its name that turns it off.
-Nothing else knows of it. So another one is added:
+A dialect is a file of this folder, or a folder, with a `Dialect`, which `ALL` lists, and a setting of its name that
+turns it off. Nothing else knows of it. So another one is added:
 
 1.  `name.py` has its requests and answers as pydantic models (requests ignore fields that they do not know, as pydantic
     does by default), its `Error(ErrorBody)`, and a function that makes its routers:
@@ -31,14 +31,15 @@ Nothing else knows of it. So another one is added:
 3.  `access.guards(credentials)` says where keys are: `Credentials(key, hint, scheme)`. `key` may read the body, by
     `fields_of`. `access.guards(None)` asks for no key, `Guards()` for nothing at all; each wants a router of its own.
 4.  `Dialect(..., is_open_to_all=True)` lets pages of every origin read answers (CORS).
-5.  `ALL` gets it, before dialects whose paths have its own among them; `service/settings.py` a setting `name`, true by
-    default; then `make docs`.
+5.  `ALL` gets it, and `service/settings.py` a setting `name`, true by default; then `make docs`. A path belongs to the
+    dialect that names most of it, and of several to the first.
 
 POST routes without parameters in their path are called at once, as native ones are.
 """
 
 from collections.abc import Iterable
 
+from service.http.dialects.deepl import DEEPL
 from service.http.dialects.dialect import Dialect
 from service.http.dialects.hugging_face import HUGGING_FACE
 from service.http.dialects.libretranslate import LIBRETRANSLATE
@@ -46,7 +47,7 @@ from service.http.dialects.open_inference import OPEN_INFERENCE
 from service.http.dialects.openai import OPENAI
 from service.settings import Settings
 
-ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, HUGGING_FACE, OPENAI)
+ALL: tuple[Dialect, ...] = (LIBRETRANSLATE, OPEN_INFERENCE, DEEPL, HUGGING_FACE, OPENAI)
 
 
 def enabled(settings: Settings) -> Iterable[Dialect]:

@@ -96,16 +96,18 @@ class Dialects:
     def __init__(self, dialects: Iterable[Dialect], native_paths: Collection[str]) -> None:
         self._native = Native()
         self._native_paths = frozenset(native_paths)
-        self._dialects = [(dialect, tuple(f"{path}/" for path in dialect.paths)) for dialect in dialects]
-        self.open_to_all = tuple(path for dialect, paths in self._dialects if dialect.is_open_to_all for path in paths)
+        self._dialects = [*dialects]
+        paths = [(f"{path}/", dialect) for dialect in self._dialects for path in dialect.paths]
+        self._paths = sorted(paths, key=lambda path: -len(path[0]))
+        self.open_to_all = tuple(path for path, dialect in paths if dialect.is_open_to_all)
         """Below these, pages of every origin may read answers."""
 
     def __iter__(self) -> Iterator[Dialect]:
-        return (dialect for dialect, _ in self._dialects)
+        return iter(self._dialects)
 
     def of(self, path: str) -> AnyDialect:
-        """Which a path belongs to; the first of several."""
+        """Which a path belongs to: of several the one that names most of it, or else the first."""
         if path in self._native_paths:
             return self._native
         below = f"{path}/"
-        return next((dialect for dialect, paths in self._dialects if below.startswith(paths)), self._native)
+        return next((dialect for start, dialect in self._paths if below.startswith(start)), self._native)

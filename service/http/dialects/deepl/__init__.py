@@ -1,0 +1,55 @@
+"""DeepL: translations, languages, usage."""
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from service.errors import FieldsNotAcceptable
+from service.http.access import Access
+from service.http.dialects.bodies import fields_of, form_or_json
+from service.http.dialects.deepl import languages
+from service.http.dialects.deepl.errors import KEY, DeepLError
+from service.http.dialects.deepl.translate import add_translate
+from service.http.dialects.dialect import Dialect
+from service.serving import Serving
+from service.settings import Settings
+
+NO_LIMIT = 10**12
+"""As DeepL says to those who have none; its clients take 0 for one that is reached."""
+
+
+class DeepLUsage(BaseModel):
+    character_count: int = Field(description="Of texts that were translated since the service began, by whomever.")
+    character_limit: int = NO_LIMIT
+
+
+def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+    router = DEEPL.router(access.guards(KEY), form_or_json)
+    add_translate(router, serving, settings)
+
+    @router.get("/v2/languages", response_model_exclude_none=True)
+    async def list_languages(http: Request) -> list[languages.DeepLLanguage]:
+        """Those that are translated, or with the type target those that are translated into."""
+        kind = (await fields_of(http)).get("type") or "source"
+        if kind not in ("source", "target"):
+            raise FieldsNotAcceptable([(("type",), "it is source or target")])
+        with serving.use() as models:
+            directions = models.directions(None)
+        return languages.sources(directions) if kind == "source" else languages.targets(directions)
+
+    @router.get("/v2/usage")
+    async def usage(_: Request) -> DeepLUsage:
+        """How much was translated."""
+        with serving.use() as models:
+            return DeepLUsage(character_count=models.metrics.n_characters())
+
+    return [router]
+
+
+DEEPL = Dialect(
+    name="deepl",
+    about="As DeepL's clients ask: server URL without a path.",
+    paths=("/v2", "/v2/translate", "/v2/languages", "/v2/usage", "/v3"),
+    error=DeepLError,
+    routers=routers,
+    statuses={401: 403, 422: 400},
+)
