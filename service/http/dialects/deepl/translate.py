@@ -77,7 +77,7 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
             "keep": request.ignore_tags,
             "blocks": request.splitting_tags,
             "inline": request.non_splitting_tags,
-            "detect": request.outline_detection,
+            "detect": request.outline_detection is not False,
         }
     return validated(TranslateRequest, options)
 
@@ -103,5 +103,5 @@ def _answered(request: DeepLTexts, text: str, found: Translation | None, target:
         text=found.text if found is not None else text,
         billed_characters=len(text) if request.show_billed_characters else None,
         model_type_used=request.model_type and request.model_type.removeprefix("prefer_"),
-        tag_handling_version=request.tag_handling and request.tag_handling_version,
+        tag_handling_version=request.tag_handling and (request.tag_handling_version or "v1"),
     )
