@@ -127,7 +127,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         with serving.use() as models:
             model = named(models, name)
             wanted = _wanted(request, model)
-            made = await run(models, model, texts, request.parameters, settings, http.state.timing)
+            made = await run(models, model, texts, request.parameters, settings, http)
         outputs = [Output(one.name, tensor.shape, made[one.name], _is_binary(one, request)) for one in wanted]
         return await written(request, name, VERSION, outputs, http)
 
@@ -137,7 +137,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """The same of one text, without tensors."""
         with serving.use() as models:
             model = named(models, name)
-            made = await run(models, model, [request.text_input], request.parameters, settings, http.state.timing)
+            made = await run(models, model, [request.text_input], request.parameters, settings, http)
         first = {output: encoded(of[0], "json") if isinstance(of, np.ndarray) else of[0] for output, of in made.items()}
         return GenerateAnswer(model_name=name, model_version=VERSION, **first)
 

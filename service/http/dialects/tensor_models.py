@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+from fastapi import Request
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
@@ -14,6 +15,7 @@ from service.http.dialects.bodies import as_native
 from service.http.dialects.named_models import Model
 from service.http.dialects.tensors import TEXT
 from service.http.limits import within_limits
+from service.http.stores import stores_of
 from service.registry import Models
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest
 from service.schemas.timing import Timing
@@ -57,7 +59,7 @@ class ModelMetadata(BaseModel):
 
 
 async def run(
-    models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], settings: Settings, timing: Timing
+    models: Models, model: Model, texts: list[str], parameters: Mapping[str, Any], settings: Settings, http: Request
 ) -> dict[str, Values]:
     """Every output of a model by its name.
 
@@ -65,9 +67,11 @@ async def run(
         NotAcceptable: a parameter is no option of the model, or texts are not acceptable.
         RequestError: what the native routes answer with.
     """
+    timing: Timing = http.state.timing
     if isinstance(model, Translator):
         translate = _native(TranslateRequest, model, texts, parameters)
-        answer = await dispatch.translate(models, translate, within_limits(translate, settings), timing)
+        timeout_s, glossaries = within_limits(translate, settings), stores_of(http).glossaries
+        answer = await dispatch.translate(models, translate, timeout_s, timing, glossaries=glossaries)
         found = answer.translations
         return {"text_output": [one.text for one in found], "score": _numbers([one.score for one in found])}
     if isinstance(model, Classifier):

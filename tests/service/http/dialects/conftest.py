@@ -51,15 +51,15 @@ def artifacts(
 
 
 @pytest.fixture(scope="module")
-def listen(artifacts: Path) -> Iterator[Listen]:
+def listen(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listen]:
     """listen(**settings) is the address of a server of the tiny artifacts, one for all tests that ask for the same."""
     with ExitStack() as stack:
         addresses: dict[str, str] = {}
 
         def address(**settings: object) -> str:
-            given = {"artifacts": artifacts} | settings
-            if str(given) not in addresses:
-                addresses[str(given)] = stack.enter_context(listening(**given))
-            return addresses[str(given)]
+            if str(settings) not in addresses:
+                given = {"artifacts": artifacts, "data": tmp_path_factory.mktemp("data")} | settings
+                addresses[str(settings)] = stack.enter_context(listening(**given))
+            return addresses[str(settings)]
 
         yield address

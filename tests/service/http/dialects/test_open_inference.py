@@ -167,6 +167,14 @@ def test_parameters_are_options_of_the_native_route(call: Call, http_client: htt
     assert late.value.status() == "504"
 
 
+def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Client) -> None:
+    dictionary = {"source": "en", "target": "fr", "entries": {"dog": "clebs"}}
+    kept = http_client.post("/glossaries", json={"name": "Animals", "dictionaries": [dictionary]}).raise_for_status()
+    parameters = {"glossary_id": next(value for key, value in kept.json().items() if key.endswith("id"))}
+    result = call("infer", "tiny-en-fr", [text_input(["the dog"])], parameters=parameters)
+    assert b"clebs" in result.as_numpy("text_output")[0]
+
+
 @pytest.mark.parametrize(
     ("given", "says", "status"),
     [
