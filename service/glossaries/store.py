@@ -33,6 +33,10 @@ CREATE TABLE IF NOT EXISTS dictionaries (
     PRIMARY KEY (glossary, source, target)
 );
 """
+PUT = """
+INSERT INTO dictionaries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+SET entries = excluded.entries, n_entries = excluded.n_entries, version = excluded.version
+"""
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
@@ -191,7 +195,7 @@ class Glossaries:
         if row is None:
             raise UnknownGlossary(f"there is no glossary {glossary_id}")
         pairs = database.execute(
-            "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY source, target",
+            "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY rowid",
             (glossary_id,),
         )
         dictionaries = tuple(Dictionary(*pair) for pair in pairs)
@@ -208,7 +212,7 @@ def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: En
     if len(entries) > MOST_ENTRIES:
         raise NotAcceptable(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
     row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
-    database.execute("INSERT OR REPLACE INTO dictionaries VALUES (?, ?, ?, ?, ?, ?)", row)
+    database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
     if n_dictionaries > MOST_DICTIONARIES:

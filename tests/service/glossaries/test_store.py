@@ -49,7 +49,7 @@ def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) 
         made.id, "Beasts", {("en", "fr"): {"dog": "chien", "cow": "vache"}, ("en", "de"): {"a": "b"}}
     )
     assert (updated.name, updated.created_at) == ("Beasts", made.created_at)
-    assert updated.dictionaries == (Dictionary("en", "de", 1), Dictionary("en", "fr", 3))
+    assert updated.dictionaries == (Dictionary("en", "fr", 3), Dictionary("en", "de", 1))
     assert glossaries.entries(made.id, "en", "fr") == {"dog": "chien", "cat": "matou", "cow": "vache"}
     assert glossaries.put(made.id, "en", "fr", {"x": "y"}) == Dictionary("en", "fr", 1)
     assert glossaries.entries(made.id, "en", "fr") == {"x": "y"}

@@ -1,4 +1,4 @@
-"""DeepL: translations, languages, usage."""
+"""DeepL: translations, languages, usage, glossaries."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -8,11 +8,13 @@ from service.http.access import Access
 from service.http.dialects.bodies import fields_of, form_or_json
 from service.http.dialects.deepl import languages
 from service.http.dialects.deepl.errors import KEY, DeepLError
+from service.http.dialects.deepl.glossaries import add_glossaries
 from service.http.dialects.deepl.translate import add_translate
 from service.http.dialects.dialect import Dialect
 from service.serving import Serving
 from service.settings import Settings
 
+PARTS = ("translate", "languages", "usage", "glossary-language-pairs", "glossaries", "document")
 NO_LIMIT = 10**12
 """As DeepL says to those who have none; its clients take 0 for one that is reached."""
 
@@ -25,6 +27,7 @@ class DeepLUsage(BaseModel):
 def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
     router = DEEPL.router(access.guards(KEY), form_or_json)
     add_translate(router, serving, settings)
+    add_glossaries(router, serving)
 
     @router.get("/v2/languages", response_model_exclude_none=True)
     async def list_languages(http: Request) -> list[languages.DeepLLanguage]:
@@ -48,7 +51,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
 DEEPL = Dialect(
     name="deepl",
     about="As DeepL's clients ask: server URL without a path.",
-    paths=("/v2", "/v2/translate", "/v2/languages", "/v2/usage", "/v3"),
+    paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
     error=DeepLError,
     routers=routers,
     statuses={401: 403, 422: 400},

@@ -20,7 +20,8 @@ class DeepLError(ErrorBody):
         if not error.fields:
             return cls(message=str(error))
         loc, reason = error.fields[0]
-        return cls(message=f"Value for '{loc[0]}' not supported.", detail=reason)
+        name = next(part for part in reversed(loc) if isinstance(part, str))
+        return cls(message=f"Value for '{name}' not supported.", detail=reason)
 
 
 async def _key(request: Request) -> bytes | None:

@@ -19,7 +19,7 @@ def _refused(value: Any) -> Any:
     return value
 
 
-def _lower(value: Any) -> Any:
+def lower(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
 
 
@@ -41,7 +41,7 @@ Listed = Annotated[list[str], BeforeValidator(_listed, json_schema_input_type=st
 Refused = Annotated[Any, AfterValidator(_refused)]
 Formality = Annotated[
     Literal["default", "prefer_more", "prefer_less", "more", "less"],
-    BeforeValidator(_lower, json_schema_input_type=str),
+    BeforeValidator(lower, json_schema_input_type=str),
 ]
 Splitting = Annotated[Literal["0", "1", "nonewlines"], BeforeValidator(_digit, json_schema_input_type=str | int | bool)]
 Texts = Annotated[list[str], Field(min_length=1), BeforeValidator(_several, json_schema_input_type=str | list[str])]

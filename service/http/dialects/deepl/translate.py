@@ -5,12 +5,13 @@ from pydantic import BaseModel, Field
 
 from service import dispatch
 from service.directions import Directions
-from service.errors import NotAcceptable, UnknownGlossary
+from service.errors import FieldsNotAcceptable, NotAcceptable
 from service.formats.xml import is_well_formed
 from service.http.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.http.dialects.deepl.languages import code_of, served_source, served_target
 from service.http.json_route import validated
 from service.http.limits import within_limits
+from service.http.stores import stores_of
 from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 from service.serving import Serving
@@ -39,12 +40,13 @@ def add_translate(router: APIRouter, serving: Serving, settings: Settings) -> No
         texts = [text for text in request.text if text]
         with serving.use() as models:
             source, target = languages(request, models.directions(None))
-            _refuse_glossaries(request)
             found: list[Translation] = []
             if texts:
                 native = _native(request, texts, source, target)
                 timeout_s = within_limits(native, settings)
-                found = (await dispatch.translate(models, native, timeout_s, http.state.timing)).translations
+                glossaries = stores_of(http).glossaries
+                answer = await dispatch.translate(models, native, timeout_s, http.state.timing, glossaries=glossaries)
+                found = answer.translations
         remaining = iter(found)
         answered = [_answered(request, text, next(remaining) if text else None, target) for text in request.text]
         return DeepLTranslations(translations=answered)
@@ -70,6 +72,7 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
         "source": source,
         "target": target,
         "split_sentences": request.split_sentences != "0",
+        "glossary_id": glossary_id_of(request),
     }
     if request.tag_handling is not None:
         options["format"] = request.tag_handling
@@ -82,10 +85,14 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
     return validated(TranslateRequest, options)
 
 
-def _refuse_glossaries(request: DeepLFields) -> None:
-    """Raises UnknownGlossary."""
-    for glossary_id in filter(None, (request.glossary_id, *request.glossary_ids)):
-        raise UnknownGlossary(f"there is no glossary {glossary_id}")
+def glossary_id_of(request: DeepLFields) -> str | None:
+    """Raises NotAcceptable: there are several, or no language that they are of."""
+    named = [*filter(None, [request.glossary_id, *request.glossary_ids])]
+    if named and not request.source_lang:
+        raise NotAcceptable("Use of a glossary requires the source_lang parameter to be specified.")
+    if len(named) > 1:
+        raise FieldsNotAcceptable([(("glossary_ids",), "one glossary is taken, which may have several dictionaries")])
+    return next(iter(named), None)
 
 
 def _refuse_malformed(request: DeepLTexts) -> None:
