@@ -2,88 +2,34 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, BeforeValidator, Field
 
 from service.directions import Directions
 from service.errors import NotAcceptable, UnknownGlossary
 from service.glossaries.entries import as_tsv, of_csv, of_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
-from service.http.dialects.deepl.fields import lower
+from service.http.dialects.deepl.glossary_bodies import (
+    DeepLDictionaries,
+    DeepLDictionary,
+    DeepLDictionaryInfo,
+    DeepLEntries,
+    DeepLGlossary,
+    DeepLGlossaryInfo,
+    DeepLGlossaryInfos,
+    DeepLGlossaryUpdate,
+    DeepLMultilingualGlossary,
+    DeepLMultilingualGlossaryInfo,
+    DeepLMultilingualGlossaryInfos,
+    DeepLPair,
+    DeepLPairs,
+)
 from service.http.dialects.deepl.languages import code_of, served_source, served_target
 from service.http.stores import stores_of
-from service.schemas.glossaries import Name
 from service.serving import Serving
 from service.text.languages import are_same
 
 TSV = "text/tab-separated-values"
-
-
-class DeepLDictionary(BaseModel):
-    source_lang: str = Field(examples=["en"])
-    target_lang: str = Field(examples=["fr"])
-    entries: str = Field(examples=["dog\tclebs"])
-    entries_format: Annotated[Literal["tsv", "csv"], BeforeValidator(lower, json_schema_input_type=str)] = "tsv"
-
-
-class DeepLGlossary(DeepLDictionary):
-    name: Name = Field(examples=["Animals"])
-
-
-class DeepLMultilingualGlossary(BaseModel):
-    name: Name = Field(examples=["Animals"])
-    dictionaries: list[DeepLDictionary] = Field(min_length=1)
-
-
-class DeepLGlossaryUpdate(BaseModel):
-    name: Name | None = None
-    dictionaries: list[DeepLDictionary] = Field(default=[], description="Entries that are added.")
-
-
-class DeepLPair(BaseModel):
-    source_lang: str
-    target_lang: str
-
-
-class DeepLPairs(BaseModel):
-    supported_languages: list[DeepLPair]
-
-
-class DeepLDictionaryInfo(DeepLPair):
-    entry_count: int
-
-
-class DeepLGlossaryInfo(DeepLDictionaryInfo):
-    glossary_id: str
-    name: str
-    ready: Literal[True] = True
-    creation_time: str
-
-
-class DeepLGlossaryInfos(BaseModel):
-    glossaries: list[DeepLGlossaryInfo]
-
-
-class DeepLMultilingualGlossaryInfo(BaseModel):
-    glossary_id: str
-    name: str
-    dictionaries: list[DeepLDictionaryInfo]
-    creation_time: str
-
-
-class DeepLMultilingualGlossaryInfos(BaseModel):
-    glossaries: list[DeepLMultilingualGlossaryInfo]
-
-
-class DeepLEntries(DeepLPair):
-    entries: str
-    entries_format: Literal["tsv"] = "tsv"
-
-
-class DeepLDictionaries(BaseModel):
-    dictionaries: list[DeepLEntries]
 
 
 def add_glossaries(router: APIRouter, serving: Serving) -> None:

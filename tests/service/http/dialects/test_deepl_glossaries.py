@@ -126,6 +126,19 @@ def test_a_form_is_read_as_well(client: deepl.DeepLClient, address: str, sent: s
     )
 
 
+@pytest.mark.parametrize("field", ["dictionaries[{}].{}", "dictionaries[{}][{}]"])
+def test_a_form_may_have_several_dictionaries(client: deepl.DeepLClient, address: str, field: str) -> None:
+    """As clients in other languages write them."""
+    fields = {"name": "A"}
+    for i, (source, target) in enumerate((("en", "de"), ("de", "en"))):
+        given = {"source_lang": source, "target_lang": target, "entries": "dog\tHund", "entries_format": "tsv"}
+        fields |= {field.format(i, name): value for name, value in given.items()}
+    made = httpx.post(f"{address}/v3/glossaries", data=fields)
+    assert made.status_code == 201
+    (listed,) = client.list_multilingual_glossaries()
+    assert pairs(listed) == [("EN", "DE", 1), ("DE", "EN", 1)]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
