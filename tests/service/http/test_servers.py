@@ -103,6 +103,12 @@ def test_metrics_add_up_over_the_servers(service: Service) -> None:
         with httpx.Client(base_url=service.base_url) as client:  # each connection may be with another server
             client.post("/embed", json={"text": WORDS[number % 5], "model": "tiny-en-fr"}).raise_for_status()
     assert answered() == before + 20
+    usages = []
+    for _ in range(8):
+        with httpx.Client(base_url=service.base_url) as client:
+            client.post("/v2/translate", json={"text": ["the dog"], "target_lang": "fr"}).raise_for_status()
+            usages.append(client.get("/v2/usage").json()["character_count"])
+    assert usages == [*range(usages[0], usages[0] + 8 * 7, 7)], "whichever server counts"
     metrics = service.get("/metrics").text.splitlines()
     assert 'attend_slots{task="translation"} 64.0' in metrics, "two loops with two searches"
     assert metrics.count(f'attend_build_info{{version="{__version__}"}} 1.0') == 1
