@@ -63,7 +63,7 @@ async def fields_of(request: Request) -> dict[str, Any]:
         BadRequest: it is not what its type says.
     """
     if not hasattr(request.state, "fields"):  # read once, though the key may be among them
-        request.state.fields = _gathered(request.query_params.multi_items()) | await _of_body(request)
+        request.state.fields = _of_form(request.scope["query_string"], "query") | await _of_body(request)
     fields: dict[str, Any] = request.state.fields
     return fields
 
@@ -75,7 +75,7 @@ async def _of_body(request: Request) -> dict[str, Any]:
         return await _of_parts(request)
     body = await request.body()
     if media_type == "application/x-www-form-urlencoded":
-        return _of_form(body)
+        return _of_form(body, "body")
     return parsed(body) if body else {}
 
 
@@ -85,16 +85,18 @@ async def _of_parts(request: Request) -> dict[str, Any]:
         form = await request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=2**31)
     except HTTPException as error:
         raise BadRequest(f"the body is not a form: {error.detail}") from None
+    except UnicodeError as error:
+        raise BadRequest(f"the body is not in the charset that it declares: {error}") from None
     return _gathered(form.multi_items())
 
 
-def _of_form(body: bytes) -> dict[str, Any]:
+def _of_form(form: bytes, where: str) -> dict[str, Any]:
     try:
-        return _gathered(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        return _gathered(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is not UTF-8: {error.reason}") from None
+        raise BadRequest(f"the {where} is not UTF-8: {error.reason}") from None
     except ValueError:
-        raise BadRequest(f"the body is a form of more than {MOST_FIELDS} fields") from None
+        raise BadRequest(f"the {where} is a form of more than {MOST_FIELDS} fields") from None
 
 
 def _gathered(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:

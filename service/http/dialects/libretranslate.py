@@ -23,7 +23,7 @@ from service.text.languages import are_same, english_name
 MOST_ALTERNATIVES = 7
 FORMATS = ("text", "html")
 EMPTY = "\n"
-"""In place of a text that is empty, as native texts never are: white space comes back as it is."""
+"""In place of a text that is empty, as native texts never are."""
 
 
 class LibreTranslateError(ErrorBody):
@@ -115,7 +115,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             except NotAcceptable:
                 _refuse_languages(request, directions)
                 raise
-        return _as_asked(request, answer.translations, n_alternatives)
+        return _as_asked(request, texts, answer.translations, n_alternatives)
 
     @keyed.post("/libretranslate/detect")
     async def detect(request: TextToDetect, http: Request) -> list[Detected]:
@@ -179,7 +179,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
 
 async def _key(request: Request) -> bytes | None:
     key = (await fields_of(request)).get("api_key")
-    return key.encode() if isinstance(key, str) and key else None
+    return key.encode(errors="surrogatepass") if isinstance(key, str) and key else None
 
 
 async def _fields(model: type[Body], request: Request) -> Body:
@@ -196,7 +196,7 @@ def _wanted(request: LibreTranslateRequest, settings: Settings) -> tuple[list[st
             raise BadRequest(f"Invalid request: missing {name} parameter")
     try:
         n_alternatives = int(request.alternatives or 0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last of an infinite one
         raise BadRequest("Invalid request: alternatives parameter is not a number") from None
     if n_alternatives > MOST_ALTERNATIVES:
         raise BadRequest(f"Invalid request: alternatives parameter must be <= {MOST_ALTERNATIVES}")
@@ -236,13 +236,15 @@ def _refuse_languages(request: LibreTranslateRequest, directions: Directions) ->
         )
 
 
-def _as_asked(request: LibreTranslateRequest, found: list[Translation], n_alternatives: int) -> LibreTranslation:
-    texts = [one.text if one.text != EMPTY else "" for one in found]
+def _as_asked(
+    request: LibreTranslateRequest, texts: list[str], found: list[Translation], n_alternatives: int
+) -> LibreTranslation:
+    translated = [one.text if text else "" for text, one in zip(texts, found, strict=True)]
     alternatives = [[other.text for other in one.alternatives or []] for one in found]
     detected = [_detected(one.detected) for one in found]
     is_list, is_auto = isinstance(request.q, list), str(request.source).lower() == dispatch.AUTO
     return LibreTranslation(
-        translatedText=texts if is_list else texts[0],
+        translatedText=translated if is_list else translated[0],
         detectedLanguage=(detected if is_list else detected[0]) if is_auto else None,
         alternatives=(alternatives if is_list else alternatives[0]) if n_alternatives else None,
     )

@@ -109,7 +109,7 @@ def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapp
         raise NotAcceptable(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
     timeout = parameters.get("timeout") or None
     if timeout is not None:
-        if type(timeout) is not int or timeout < 0:
+        if type(timeout) is not int or not 0 <= timeout < 2**63:
             raise NotAcceptable(f"parameters.timeout: {timeout!r} is no number of microseconds")
         options["timeout_s"] = timeout / 1e6
     sent_as: dict[str, Sequence[str]] = {field: ("parameters", field) for field in followed}

@@ -29,12 +29,13 @@ TEXT: Literal["text_input"] = "text_input"
 LENGTH = "Inference-Header-Content-Length"
 STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
 
-Size = Annotated[int, Field(ge=0)]
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+MOST_DIMENSIONS = 16
 
 
 class InputTensor(Sent):
     name: Literal["text_input"]
-    shape: list[Size] = Field(description="Whose product is the number of elements.")
+    shape: list[Size] = Field(max_length=MOST_DIMENSIONS, description="Whose product is the number of elements.")
     datatype: Literal["BYTES"]
     parameters: dict[str, Any] = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
     data: list[Any] | None = Field(default=None, description="Flat or nested.")

@@ -122,6 +122,15 @@ async def test_json_forms_and_queries_say_the_same(serve: Serve, sent: Any) -> N
         ({"data": {"q": ["a"] * 1001}}, 400, "BadRequest: the body is a form of more than 1000 fields"),
         ({"files": [("q", (None, "a"))] * 1001}, 400, "BadRequest: the body is not a form: Too many fields"),
         ({"content": b"x", "headers": {"Content-Type": "multipart/form-data"}}, 400, "Missing boundary"),
+        (
+            {
+                "content": b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\na\r\n--x--\r\n',
+                "headers": {"Content-Type": "multipart/form-data; boundary=x; charset=undefined"},
+            },
+            400,
+            "BadRequest: the body is not in the charset that it declares",
+        ),
+        ({"url": "/echo/say?q=%ff"}, 400, "BadRequest: the query is not UTF-8"),
         ({"json": {"q": "a"}, "headers": {"Content-Encoding": "br"}}, 415, "UnsupportedMediaType: "),
         ({"json": {"q": "a" * 300_000}}, 413, "TooLarge: the body announces"),
         ({"json": {"q": "a", "n": 13}}, 500, "InferenceFailed: an unexpected error; the log has it"),
@@ -132,7 +141,7 @@ async def test_whatever_is_wrong_is_told_in_the_shape_of_the_dialect(
     serve: Serve, sent: Any, status: int, says: str
 ) -> None:
     async with serve(max_body_bytes=200_000) as client:
-        assert says in wrong(await client.post("/echo/say", **sent), status)
+        assert says in wrong(await client.post(**{"url": "/echo/say"} | sent), status)
 
 
 async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(serve: Serve) -> None:

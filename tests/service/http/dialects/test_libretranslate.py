@@ -92,7 +92,7 @@ def test_a_list_is_answered_by_lists(address: str) -> None:
     assert [one["confidence"] == 0 for one in answer["detectedLanguage"]] == [False, True, False, True]
     assert [len(one) > 0 for one in answer["alternatives"]] == [True, False, True, False]
     assert post(address, q=["the dog runs"], source="en", target="de") == {"translatedText": [named[0]["text"]]}
-    assert post(address, q=["", ""], source="en", target="de") == {"translatedText": ["", ""]}
+    assert post(address, q=["", "\n", ""], source="en", target="de") == {"translatedText": ["", "\n", ""]}
 
 
 def test_alternatives_are_those_of_a_beam_that_holds_them(address: str) -> None:
@@ -136,6 +136,7 @@ def test_forms_and_queries_are_read(address: str) -> None:
         ({"source": "auto", "target": "zz"}, "zz is not supported"),
         ({"format": "pdf"}, "pdf format is not supported"),
         ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
+        ({"alternatives": float("inf")}, "Invalid request: alternatives parameter is not a number"),
         ({"alternatives": 8}, "Invalid request: alternatives parameter must be <= 7"),
         ({"source": "de", "target": "fr"}, "French (fr) is not available as a target language from German (de)"),
         ({"q": "a" * 1001}, "Invalid request: request (1001) exceeds text limit (1000)"),
@@ -182,8 +183,8 @@ def test_pages_of_every_origin_may_ask(address: str) -> None:
 def test_keys_are_in_the_body_and_rates_are_theirs(with_keys: str) -> None:
     assert LibreTranslateAPI(with_keys, KEY).translate("the dog", "en", "de")
     body = {"q": "the dog", "source": "en", "target": "de"}
-    for key in ({}, {"api_key": ""}, {"api_key": "other"}):
-        refused(httpx.post(f"{with_keys}/translate", json=body | key), 403, "Invalid API key")
+    for key in ({}, {"api_key": ""}, {"api_key": "other"}, {"api_key": "\ud800"}):
+        refused(httpx.post(f"{with_keys}/translate", content=json.dumps(body | key)), 403, "Invalid API key")
     assert LibreTranslateAPI(with_keys).languages()
     settings = httpx.get(f"{with_keys}/frontend/settings").json()
     assert (settings["keyRequired"], settings["apiKeys"]) == (True, True)

@@ -191,6 +191,7 @@ def test_a_glossary_that_is_kept_may_be_named(call: Call, http_client: httpx.Cli
         ({"parameters": {"beam_size": 9}}, "parameters.beam_size: Input should be less than or equal to 8, not 9", "400"),  # noqa: E501
         ({"parameters": {"target": "xx"}}, "tiny-en-fr does not translate from any language to xx", "400"),
         ({"timeout": -1}, "parameters.timeout: -1 is no number of microseconds", "400"),
+        ({"timeout": 10**400}, "parameters.timeout: 1000", "400"),
         ({"inputs": [text_input(["a", ""])]}, "text_input: text 1 of 2 is empty", "400"),
         ({"inputs": [text_input([])]}, "text_input: List should have at least 1 item", "400"),
         ({"inputs": [text_input([b"\xff"])]}, "text_input: element 0 is not UTF-8", "400"),
@@ -286,6 +287,8 @@ def in_json(**changes: Any) -> tuple[bytes, dict[str, str]]:
     [
         (in_json(shape=[2]), 400, "text_input: its shape [2] is of 2 elements, there are 1"),
         (in_json(shape=[-1]), 400, "inputs.0.shape.0: Input should be greater than or equal to 0, not -1"),
+        (in_json(shape=[2**64]), 400, "inputs.0.shape.0: Input should be less than 9223372036854775808, not"),
+        (in_json(shape=[2**62] * 999), 400, "inputs.0.shape: List should have at most 16 items after validation"),
         (in_json(datatype="FP32", data=[1.0]), 400, "inputs.0.datatype: Input should be 'BYTES'"),
         (in_json(data=[1]), 400, "text_input: an element is 1, not a string"),
         (in_json(data=None), 400, "text_input: its elements are in data, or behind the JSON"),
