@@ -54,7 +54,7 @@ def _is_document(xml: str) -> bool:
     parser.UseForeignDTD(True)
     parser.ExternalEntityRefHandler = lambda *_: 1  # where entities could be declared that nobody reads
     try:
-        parser.Parse(xml.encode(), True)
+        parser.Parse(xml.encode(errors="surrogatepass"), True)
     except expat.ExpatError:
         return False
     return True

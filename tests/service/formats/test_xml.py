@@ -102,6 +102,8 @@ def test_what_is_not_well_formed_is_read_and_nothing_of_it_is_lost(xml: str, rea
         ("<b>c</a>", False),
         ("Salt & pepper", False),
         ("<B>c</b>", False),
+        ("a \ud83d", False),
+        ("a \0", False),
         ("<b>c</b></_><_>", False),
     ],
 )

@@ -248,6 +248,35 @@ def test_what_is_wrong_is_told_below_its_paths_alone(address: str) -> None:
     assert httpx.get(f"{address}/v2").json()["name"] == "attend"
 
 
+HALF = r"\ud83d"
+"""Half of a surrogate pair, which is no character."""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        f'"text": "{HALF}"',
+        f'"text": "{HALF}", "tag_handling": "xml", "tag_handling_version": "v2"',
+        f'"text": "a", "target_lang": "{HALF}"',
+        f'"text": "a", "source_lang": "{HALF}"',
+        f'"text": "a", "source_lang": "en", "glossary_id": "{HALF}"',
+        f'"text": "a", "tag_handling": "{HALF}"',
+        '"text": "a", "split_sentences": 1e999',
+        f'"text": "a", "split_sentences": {"1" * 4000}',
+        f'"text": "a", "split_sentences": {"1" * 5000}',
+        '"text": {"a": 1}',
+        '"text": "a", "ignore_tags": {"a": 1}, "tag_handling": "xml"',
+        '"text": "a", "ignore_tags": [["a"]], "tag_handling": "xml"',
+        f'"text": "a", "tag_handling": "xml", "ignore_tags": "{",".join(map(str, range(101)))}"',
+    ],
+)
+def test_odd_values_are_refused(address: str, fields: str) -> None:
+    target = "" if '"target_lang"' in fields else ', "target_lang": "DE"'
+    response = httpx.post(f"{address}/v2/translate", content=f"{{{fields}{target}}}".encode())
+    assert response.status_code in (400, 404), response.text
+    assert isinstance(response.json()["message"], str)
+
+
 def test_what_is_not_there_is_not_found(client: deepl.DeepLClient) -> None:
     with pytest.raises(deepl.DeepLException, match="Not found, message: there is nothing at /v2/write/rephrase"):
         client.rephrase_text(ENGLISH, target_lang="en-GB")
