@@ -42,6 +42,11 @@ class Database:
                 raise
             connection.execute("COMMIT")
 
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever kept in it."""
+        return self._file.exists()
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:

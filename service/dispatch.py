@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
 from contextlib import suppress
 from time import perf_counter
 from typing import TypeVar
 
-from service.directions import Directions, some
+from service.directions import Directions
 from service.errors import NotAcceptable, UnknownGlossary
 from service.glossaries.store import Glossaries
 from service.registry import Models
@@ -23,15 +23,16 @@ from service.schemas.answers import (
 )
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.schemas.timing import Timing
+from service.sources import AUTO as AUTO
+from service.sources import languages_of_texts, must_be_detected, same_languages
 from service.tasks import pivot
 from service.tasks.detection import detected
 from service.tasks.leg import Hear
 from service.tasks.pivot import Route
 from service.text.identification import Identified
-from service.text.languages import are_same, canonical
+from service.text.languages import are_same
 from service.text.terms import TermTable
 
-AUTO = "auto"
 LEAST_CONFIDENCE = 0.01
 """Of languages that are listed behind the most probable one."""
 
@@ -119,13 +120,13 @@ async def _translated(
     hear: Hear | None,
     glossaries: Glossaries | None,
 ) -> TranslateResponse:
-    source, target, directions = request.source, request.target, models.directions(request.model)
-    if source == AUTO or (source is None and target is not None and len(directions.sources(target)) > 1):
+    directions = models.directions(request.model)
+    if must_be_detected(directions, request):
         return await _translate_detected(directions, request, timeout_s, timing, hear, glossaries)
-    if source is not None and target is not None and are_same(source, target) and not directions.has(source, target):
+    if (both := same_languages(directions, request)) is not None:
         unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
-        return _answer(request, unchanged, canonical(source) or source, canonical(target) or target)
-    route = directions.route(source, target, request.pivot)
+        return _answer(request, unchanged, *both)
+    route = directions.route(request.source, request.target, request.pivot)
     source, target = route[0][1].source, route[-1][1].target
     stored = await _stored(glossaries, request, source, target)
     translations = await pivot.translate(route, request, timeout_s, timing, hear, stored)
@@ -142,11 +143,7 @@ async def _translate_detected(
 ) -> TranslateResponse:
     ends_at = perf_counter() + timeout_s
     target = directions.target(request.target)
-    sources = directions.sources(target, request.pivot)
-    with timing.tokenizing():
-        served = [*dict.fromkeys([*sources, target])]
-        found = await detected(request.text, request.format, served, timeout_s, request.tags)
-    languages = [ranked[0] if ranked else None for ranked in found]
+    languages = await languages_of_texts(directions, request, target, timeout_s, timing)
     routes: dict[str, Route] = {}
     stored: dict[str, TermTable | None] = {}
     places: dict[str, list[int]] = defaultdict(list)
@@ -155,8 +152,6 @@ async def _translate_detected(
         if language is None or are_same(language.language, target):
             unchanged.append(i)
             continue
-        if not language.is_served:
-            raise NotAcceptable(_refusal(i, len(languages), language, target, sources))
         name = language.language
         if name not in routes:
             routes[name] = directions.route(name, target, request.pivot)
@@ -252,9 +247,3 @@ def _told(ranked: list[Identified]) -> Iterator[DetectedLanguage]:
 
 def _shown(language: Identified) -> DetectedLanguage:
     return DetectedLanguage(language=language.language, confidence=round(language.confidence, 3))
-
-
-def _refusal(i: int, n: int, language: Identified, target: str, sources: Sequence[str]) -> str:
-    which = "the text" if n == 1 else f"text {i} of {n}"
-    what = f"is probably {language.language}" if language.confidence else "is in letters of no language known here"
-    return f"{which} {what}; {target} is translated from {some(sources)}: if it is one of these, name source"

@@ -10,15 +10,18 @@
         ├── KeyWrong                403
         ├── NotFound                404
         │   ├── UnknownModel
-        │   └── UnknownGlossary
+        │   ├── UnknownGlossary
+        │   └── UnknownDocument
         ├── UnknownPath             404
         ├── MethodNotAllowed        405
         ├── BodyTooSlow             408
         ├── ReloadRefused           409
+        ├── NotYet                  409
         ├── TooLarge                413
         ├── UnsupportedMediaType    415
         ├── NotAcceptable           422
-        │   └── FieldsNotAcceptable
+        │   ├── FieldsNotAcceptable
+        │   └── DocumentFailed
         ├── ClientGone              499  never sent, only counted: nobody is left to read it
         ├── InferenceFailed         500
         ├── DeadlinePassed          504
@@ -98,6 +101,10 @@ class UnknownGlossary(NotFound):
     """No glossary has this id, or it has no such dictionary."""
 
 
+class UnknownDocument(NotFound):
+    """No document has this id and key, or it was forgotten."""
+
+
 class UnknownPath(RequestError):
     status, title = 404, "Not Found"
 
@@ -120,6 +127,12 @@ class BodyTooSlow(RequestError):
 
 class ReloadRefused(RequestError):
     """The models stay as they are."""
+
+    status, title = 409, "Conflict"
+
+
+class NotYet(RequestError):
+    """A document is not translated."""
 
     status, title = 409, "Conflict"
 
@@ -148,6 +161,10 @@ class FieldsNotAcceptable(NotAcceptable):
             first if len(fields) == 1 else f"{len(fields)} fields are not acceptable; the first is {first}"
         )
         self.fields = fields
+
+
+class DocumentFailed(NotAcceptable):
+    """A document could not be translated."""
 
 
 class RetryLater(RequestError):

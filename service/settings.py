@@ -154,6 +154,20 @@ class Settings(BaseSettings):
         default=30.0, gt=0, description="Seconds until a request without timeout_s gets 504."
     )
     max_timeout_s: Seconds = Field(default=300.0, gt=0, description="Largest timeout_s that a request may ask for.")
+    document_timeout_s: Seconds = Field(
+        default=3600.0, gt=0, description="Seconds until a document is given up, waiting included."
+    )
+    documents_kept_s: Seconds = Field(
+        default=3600.0,
+        gt=0,
+        description="Seconds after which a document is forgotten that is translated, or cannot be.",
+    )
+    max_documents: int = Field(
+        default=100,
+        ge=1,
+        description="Most documents that wait, are translated or are kept. One more takes the place of one that was "
+        "fetched already, or gets 503.",
+    )
     drain_timeout_s: Seconds = Field(
         default=30.0, ge=0, description="Seconds after SIGTERM in which accepted requests are still answered."
     )

@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from pydantic import BaseModel
 
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
+from service.http.documents import DocumentForm
 from service.metrics import Metrics
 from service.schemas.requests import (
     AttentionSelection,
@@ -26,6 +27,14 @@ MOST_CHARACTERS = 600
 HISTORY = {"CHANGELOG.md", "measurements.md"}
 """They name what was, too."""
 
+SCHEMAS = [
+    TranslateRequest,
+    DetectRequest,
+    ClassifyRequest,
+    EmbedRequest,
+    AttentionSelection,
+    DocumentForm,
+]
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY]
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -78,7 +87,7 @@ def test_files_that_pages_name_exist(page: Path) -> None:
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("schema", [TranslateRequest, DetectRequest, ClassifyRequest, EmbedRequest, AttentionSelection])
+@pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
     described = set(codes(ROOT / "docs" / "api.md"))
     assert schema.model_fields.keys() - described == set()

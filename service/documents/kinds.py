@@ -40,6 +40,7 @@ KINDS = (
     Kind((".srt",), "application/x-subrip", _text(subtitles.read)),
     WORD,
 )
+BY_NAME = {kind.name: kind for kind in KINDS}
 BY_ENDING = {ending: kind for kind in KINDS for ending in kind.endings}
 
 OTHERS = {

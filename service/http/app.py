@@ -15,6 +15,7 @@ from service.api_docs import api_docs_routes
 from service.http.access import Access
 from service.http.dialects import enabled
 from service.http.dialects.dialect import Dialects
+from service.http.documents import document_routes
 from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
@@ -47,18 +48,20 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         serving.start()
+        stores.start()
         gc.collect()
         gc.freeze()
         yield
+        await stores.stop()
         await serving.stop(settings.drain_timeout_s)
-        stores.close()
 
-    stores = Stores.of(settings)
+    stores = Stores.of(settings, serving)
     access = Access(settings, keys, rates)
     of_models = model_routes(serving, settings, access.guards(), reload, stores)
     of_glossaries = glossary_routes(stores.glossaries, access.guards())
+    of_documents = document_routes(stores.documents, settings, access.guards())
     docs = api_docs_routes(lambda: app.openapi())
-    native = of_models, of_glossaries, operations_routes(serving, metrics), playground_routes(), docs
+    native = of_models, of_glossaries, of_documents, operations_routes(serving, metrics), playground_routes(), docs
     dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
     of_dialects = [router for dialect in dialects for router in dialect.routers(serving, settings, access)]
     app = FastAPI(
@@ -86,7 +89,7 @@ def create_app(
         dialects=dialects,
         at_once={
             route.path: route.get_route_handler()
-            for router in (of_models, of_glossaries, *of_dialects)
+            for router in (of_models, of_glossaries, of_documents, *of_dialects)
             for route in router.routes
             if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },

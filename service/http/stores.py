@@ -7,6 +7,8 @@ from fastapi import Request
 
 from service.data_directory import DEFAULT
 from service.glossaries.store import Glossaries
+from service.jobs.worker import DocumentJobs
+from service.serving import Serving
 from service.settings import Settings
 
 
@@ -15,13 +17,25 @@ class Stores:
     """Several servers share them through files."""
 
     glossaries: Glossaries
+    documents: DocumentJobs
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
-        """Nothing is opened before it is used."""
-        return cls(Glossaries(settings.data or DEFAULT))
+    def of(cls, settings: Settings, serving: Serving) -> Self:
+        """Nothing is opened before it is used.
 
-    def close(self) -> None:
+        Args:
+            serving: what translates documents.
+        """
+        glossaries = Glossaries(settings.data or DEFAULT)
+        return cls(glossaries, DocumentJobs(serving, glossaries, settings, settings.data or DEFAULT))
+
+    def start(self) -> None:
+        """In the running event loop."""
+        self.documents.start()
+
+    async def stop(self) -> None:
+        """What is not translated is left to other servers, or to the next start."""
+        await self.documents.stop()
         self.glossaries.close()
 
 

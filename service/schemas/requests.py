@@ -169,7 +169,9 @@ class TagRules(Input):
 NO_RULES = TagRules()
 
 
-class TranslateRequest(_AttendingRequest):
+class TranslationOptions(Input):
+    """How texts are translated, wherever they come from."""
+
     source: str | None = Field(
         default=None,
         min_length=1,
@@ -200,21 +202,10 @@ class TranslateRequest(_AttendingRequest):
         description="A hypothesis is given up that is so many nats less probable than the best, or than the last one "
         "that is asked for; the model's own by default.",
     )
-    alternatives: int = Field(
-        default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
-    )
     max_target_tokens: int | None = Field(
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    format: Format = Field(
-        default="text",
-        description="html, xml, markdown: tags and marks stay, and inline ones go where the aligned words went; code "
-        "is not translated.",
-    )
-    tags: TagRules | None = Field(
-        default=None, description="What becomes of elements, where the format is html or xml."
-    )
     keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
         default=[],
         description="What comes out unchanged: strings, as whole words, and regular expressions.",
@@ -229,6 +220,20 @@ class TranslateRequest(_AttendingRequest):
         default=None,
         min_length=1,
         description="A glossary from /glossaries, for languages that it has; terms of glossary come before its own.",
+    )
+
+
+class TranslateRequest(_AttendingRequest, TranslationOptions):
+    format: Format = Field(
+        default="text",
+        description="html, xml, markdown: tags and marks stay, and inline ones go where the aligned words went; code "
+        "is not translated.",
+    )
+    tags: TagRules | None = Field(
+        default=None, description="What becomes of elements, where the format is html or xml."
+    )
+    alternatives: int = Field(
+        default=0, ge=0, lt=MAX_BEAM_SIZE, description="Further translations of each text; fewer than beam_size."
     )
     alignment: bool = Field(default=False, description="Return which words and tokens were made of which.")
 

@@ -1,0 +1,187 @@
+"""The routes of documents: they come as files of a form, are translated while others are, and are fetched as files."""
+
+import json
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Request, Response, UploadFile
+from pydantic import BaseModel, Field
+
+from service.documents.kinds import BY_NAME
+from service.errors import FieldsNotAcceptable, NotAcceptable, UnknownDocument, UnsupportedMediaType
+from service.http.access import Guards
+from service.http.dialects.bodies import fields_of
+from service.http.json_route import json_route, validated
+from service.http.problems import documented
+from service.jobs.job import Job, Status
+from service.jobs.worker import DocumentJobs
+from service.schemas.requests import TranslateRequest, TranslationOptions
+from service.settings import Settings
+
+STRINGS = {"source", "target", "model", "glossary_id"}
+"""Fields of a form that are what they are; others are JSON."""
+MOST_CHARACTERS_OF_NAME = 255
+
+
+class DocumentForm(TranslationOptions):
+    """Fields other than the file are as those of /translate; what is no string there is JSON here."""
+
+    file: UploadFile
+    model: str | None = Field(
+        default=None, min_length=1, description="A name from /models; needed only where several could serve."
+    )
+    wait: bool = Field(
+        default=False, description="Answer with the translated file, and keep nothing, instead of telling where it is."
+    )
+    timeout_s: float | None = Field(
+        default=None, gt=0, description="Seconds until the document is given up, waiting included."
+    )
+    _data: bytes = b""
+    """Of the file."""
+
+
+class DocumentCard(BaseModel):
+    id: str
+    key: str | None = Field(default=None, description="What asks for the document; told once.")
+    status: Status
+    file_name: str = Field(description="Of the translation.")
+    source: str
+    target: str
+    characters: int = Field(description="That are translated.")
+    progress: float = Field(description="0 to 1.")
+    seconds_remaining: float | None = Field(default=None, description="As it goes so far, while it is translated.")
+    error: str | None = Field(default=None, description="Why it cannot be translated, in a sentence.")
+    created_at: datetime
+    expires_at: datetime | None = Field(default=None, description="When it is forgotten, once it is finished.")
+
+
+def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> APIRouter:
+    """Behind keys and rates where these are configured. A document is known by its id and its key alone."""
+    router = APIRouter(
+        route_class=json_route(guards, _read_form),
+        dependencies=guards.described,
+        responses=documented(*guards.statuses, 404, 500),
+    )
+    a_file: dict[int | str, dict[str, Any]] = {
+        200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+    }
+
+    @router.post(
+        "/translate/document",
+        status_code=202,
+        response_model_exclude_none=True,
+        responses={**documented(400, 408, 413, 415, 422, 503, 504), **a_file},
+    )
+    async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
+        """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
+        timeout_s = _timeout_s(form, settings)
+        options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
+        job, key = await jobs.submit(_name(form.file), form._data, TranslateRequest(text=["-"], **options), timeout_s)
+        if not form.wait:
+            return _card(job, settings, key)
+        try:
+            await jobs.finished(job.id, key, timeout_s)
+            return _file(*await jobs.result(job.id, key))  # type: ignore[return-value]
+        finally:
+            with suppress(UnknownDocument):
+                await jobs.delete(job.id, key)
+
+    @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=documented(422))
+    async def get_document(_: Request, document_id: str, key: str) -> DocumentCard:
+        """How far it is."""
+        return _card(await jobs.get(document_id, key), settings)
+
+    @router.get(
+        "/translate/document/{document_id}/result",
+        response_class=Response,
+        responses={**documented(409, 422), **a_file},
+    )
+    async def get_result(_: Request, document_id: str, key: str) -> Response:
+        """The translated file."""
+        return _file(*await jobs.result(document_id, key))
+
+    @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422))
+    async def delete_document(_: Request, document_id: str, key: str) -> Response:
+        """Give it up, and forget it."""
+        await jobs.delete(document_id, key)
+        return Response(status_code=204)
+
+    return router
+
+
+async def _read_form(_: type[Any], request: Request) -> DocumentForm:
+    """Raises UnsupportedMediaType, BadRequest, FieldsNotAcceptable."""
+    content_type = request.headers.get("content-type", "none")
+    if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
+        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads multipart/form-data")
+    try:
+        fields = await fields_of(request)
+        form = validated(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
+        form._data = await form.file.read()
+    finally:
+        await request.close()
+    return form
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in STRINGS or name not in DocumentForm.model_fields or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise FieldsNotAcceptable([((name,), f"must be JSON, and is {value[:40]}")]) from None
+
+
+def _timeout_s(form: DocumentForm, settings: Settings) -> float:
+    """Raises NotAcceptable: it is above the limit."""
+    limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
+    timeout_s = form.timeout_s or limit
+    if timeout_s > limit:
+        raise NotAcceptable(f"timeout_s is {timeout_s:g}, the limit is {limit:g}")
+    return timeout_s
+
+
+def _name(file: UploadFile) -> str:
+    """Of the file, without folders."""
+    name = "".join(filter(str.isprintable, PurePath((file.filename or "").replace("\\", "/")).name))
+    return name if len(name) <= MOST_CHARACTERS_OF_NAME else name[-MOST_CHARACTERS_OF_NAME:]
+
+
+def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
+    remaining_s = job.remaining_s(time.time())
+    return DocumentCard(
+        id=job.id,
+        key=key,
+        status=job.status,
+        file_name=_translated_name(job),
+        source=job.source,
+        target=job.target,
+        characters=job.n_characters,
+        progress=round(job.progress, 3),
+        seconds_remaining=None if remaining_s is None else round(remaining_s, 1),
+        error=job.error,
+        created_at=datetime.fromtimestamp(job.created_at, UTC),
+        expires_at=job.finished_at and datetime.fromtimestamp(job.finished_at + settings.documents_kept_s, UTC),
+    )
+
+
+def _translated_name(job: Job) -> str:
+    """report.docx becomes report.fr.docx."""
+    name = PurePath(job.file_name)
+    return f"{name.stem}.{job.target}{name.suffix or BY_NAME[job.kind].endings[0]}"
+
+
+def _file(job: Job, data: bytes) -> Response:
+    """What a browser saves, and never shows as a page of this service."""
+    headers = {
+        "content-type": BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(_translated_name(job), safe='')}",
+        "content-security-policy": "sandbox",
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+    }
+    return Response(data, headers=headers)

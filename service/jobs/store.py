@@ -1,0 +1,267 @@
+"""Documents on their way, in a database and files that several servers share.
+
+A server claims a job, tells now and then that it is alive, and writes the result. Jobs of a server that has died are
+claimed by another one. Whoever deletes a job takes it from the server that works on it.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+
+from service.database import Database
+from service.errors import DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.jobs.job import Job
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS jobs (
+    id TEXT PRIMARY KEY,
+    file_name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    options TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'queued',
+    n_characters INTEGER NOT NULL,
+    n_translated INTEGER NOT NULL DEFAULT 0,
+    created_at REAL NOT NULL,
+    deadline REAL NOT NULL,
+    begun_at REAL,
+    finished_at REAL,
+    error TEXT,
+    key_digest BLOB NOT NULL,
+    owner TEXT,
+    seen_at REAL,
+    n_claims INTEGER NOT NULL DEFAULT 0,
+    fetched INTEGER NOT NULL DEFAULT 0
+);
+"""
+ID = re.compile(r"[0-9a-f]{32}")
+N_SHOWN = len(fields(Job))
+"""A row begins with what is known of a job; then comes the digest of its key."""
+
+SILENT_S = 15.0
+"""After so long a server that tells nothing of a job counts as dead."""
+MOST_CLAIMS = 2
+"""A job that two servers died with is given up."""
+
+
+class JobStore:
+    """Every method may be called from any thread, and waits for the disk.
+
+    Args:
+        directory: where all of it is, or will be.
+        kept_s: after which a finished document is forgotten.
+        most: documents at once, finished ones too.
+    """
+
+    def __init__(self, directory: Path, kept_s: float, most: int, clock: Callable[[], float] = time.time) -> None:
+        self._files = directory / "documents"
+        self._database = Database(directory / "documents.sqlite", SCHEMA)
+        self._kept_s = kept_s
+        self._most = most
+        self._clock = clock
+
+    def add(
+        self,
+        data: bytes,
+        file_name: str,
+        kind: str,
+        languages: tuple[str, str],
+        options: str,
+        n_characters: int,
+        timeout_s: float,
+    ) -> tuple[Job, str]:
+        """Queue a document; its key lets its client ask for it.
+
+        Raises:
+            QueueFull: there are too many, and none that was fetched already.
+        """
+        self.sweep()
+        job_id, key = secrets.token_hex(16), secrets.token_hex(32)
+        now = self._clock()
+        self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._write(self._source(job_id), data)
+        row = (job_id, file_name, kind, *languages, options, n_characters, now, now + timeout_s, _digest(key))
+        try:
+            with self._database.writing() as database:
+                self._make_room(database)
+                database.execute(
+                    "INSERT INTO jobs (id, file_name, kind, source, target, options, n_characters, created_at, "
+                    "deadline, key_digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    row,
+                )
+        except BaseException:
+            self._source(job_id).unlink()
+            raise
+        return self.get(job_id, key), key
+
+    def get(self, job_id: str, key: str) -> Job:
+        """Raises UnknownDocument: there is none, or the key is of another one."""
+        row = None
+        if ID.fullmatch(job_id) and self._database.exists:
+            with self._database.reading() as database:
+                row = database.execute("SELECT * FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        if row is None or not hmac.compare_digest(row[N_SHOWN], _digest(key)):
+            raise UnknownDocument("there is no document of this id and key; it may have been forgotten")
+        return Job(*row[:N_SHOWN])
+
+    def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
+        """The translated document.
+
+        Raises:
+            UnknownDocument: there is none.
+            NotYet: it is not translated.
+            DocumentFailed: it cannot be.
+        """
+        job = self.get(job_id, key)
+        if job.status == "error":
+            raise DocumentFailed(f"the document could not be translated: {job.error}")
+        if job.status != "done":
+            raise NotYet(f"the document is not translated yet: it is {job.status}")
+        try:
+            data = self._result(job_id).read_bytes()
+        except FileNotFoundError:  # forgotten just now
+            raise UnknownDocument("there is no document of this id and key; it may have been forgotten") from None
+        with self._database.writing() as database:
+            database.execute("UPDATE jobs SET fetched = 1 WHERE id = ?", (job_id,))
+        return job, data
+
+    def delete(self, job_id: str, key: str) -> None:
+        """Forget it, and give it up if it is being translated. Raises UnknownDocument."""
+        self.get(job_id, key)
+        with self._database.writing() as database:
+            self._forget(database, job_id)
+
+    def claim(self, owner: str) -> Job | None:
+        """The next job for a server, if one waits, or is of a server that has died."""
+        if not self._database.exists:
+            return None
+        now = self._clock()
+        with self._database.writing() as database:
+            row = database.execute(
+                "SELECT * FROM jobs WHERE status = 'queued' OR (status = 'translating' AND seen_at < ?) "
+                "ORDER BY created_at LIMIT 1",
+                (now - SILENT_S,),
+            ).fetchone()
+            if row is None:
+                return None
+            job = Job(*row[:N_SHOWN])
+            (n_claims,) = database.execute("SELECT n_claims FROM jobs WHERE id = ?", (job.id,)).fetchone()
+            if n_claims >= MOST_CLAIMS:
+                self._finish(database, job.id, "error", f"{n_claims} servers ended while they translated it")
+                return None
+            database.execute(
+                "UPDATE jobs SET status = 'translating', owner = ?, seen_at = ?, begun_at = ?, n_translated = 0, "
+                "n_claims = n_claims + 1 WHERE id = ?",
+                (owner, now, now, job.id),
+            )
+            return job
+
+    def source(self, job_id: str) -> bytes:
+        """The document as it came. Raises UnknownDocument: it was deleted."""
+        try:
+            return self._source(job_id).read_bytes()
+        except FileNotFoundError:
+            raise UnknownDocument("the document was deleted") from None
+
+    def tell(self, job_id: str, owner: str, n_translated: int) -> bool:
+        """The owner is alive, and so far; whether the job is still its own."""
+        with self._database.writing() as database:
+            told = database.execute(
+                "UPDATE jobs SET seen_at = ?, n_translated = ? WHERE id = ? AND owner = ? AND status = 'translating'",
+                (self._clock(), n_translated, job_id, owner),
+            )
+            return told.rowcount == 1
+
+    def release(self, job_id: str, owner: str) -> None:
+        """Let another server take the job up, from its beginning."""
+        with self._database.writing() as database:
+            database.execute(
+                "UPDATE jobs SET status = 'queued', owner = NULL, n_translated = 0, n_claims = n_claims - 1 "
+                "WHERE id = ? AND owner = ? AND status = 'translating'",
+                (job_id, owner),
+            )
+
+    def finish(self, job_id: str, owner: str, result: bytes) -> None:
+        """The document is translated, if anybody still wants it."""
+        self._write(self._result(job_id), result)
+        with self._database.writing() as database:
+            if not self._is_own(database, job_id, owner):
+                self._result(job_id).unlink(missing_ok=True)
+            else:
+                self._finish(database, job_id, "done", None)
+
+    def fail(self, job_id: str, owner: str, error: str) -> None:
+        with self._database.writing() as database:
+            if self._is_own(database, job_id, owner):
+                self._finish(database, job_id, "error", error)
+
+    def sweep(self) -> None:
+        """Forget what was finished long ago, give up what has waited too long, and delete files of neither."""
+        if not self._database.exists:
+            return
+        now = self._clock()
+        with self._database.writing() as database:
+            old = database.execute("SELECT id FROM jobs WHERE finished_at < ?", (now - self._kept_s,)).fetchall()
+            for (job_id,) in old:
+                self._forget(database, job_id)
+            late = database.execute("SELECT id FROM jobs WHERE status = 'queued' AND deadline < ?", (now,)).fetchall()
+            for (job_id,) in late:
+                self._finish(database, job_id, "error", "the deadline passed before its translation began")
+            known = {job_id for (job_id,) in database.execute("SELECT id FROM jobs")}
+        for file in self._files.iterdir() if self._files.is_dir() else ():
+            with suppress(FileNotFoundError):
+                if file.stem not in known and file.stat().st_mtime < time.time() - SILENT_S:
+                    file.unlink()
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _make_room(self, database: sqlite3.Connection) -> None:
+        (n_jobs,) = database.execute("SELECT COUNT(*) FROM jobs").fetchone()
+        if n_jobs < self._most:
+            return
+        oldest = "SELECT id FROM jobs WHERE fetched ORDER BY finished_at LIMIT 1"
+        fetched = database.execute(oldest).fetchone()
+        if fetched is None:
+            raise QueueFull(f"{n_jobs} documents are kept or wait, which is the limit", retry_after_s=30)
+        self._forget(database, fetched[0])
+
+    def _is_own(self, database: sqlite3.Connection, job_id: str, owner: str) -> bool:
+        query = "SELECT 1 FROM jobs WHERE id = ? AND owner = ? AND status = 'translating'"
+        return database.execute(query, (job_id, owner)).fetchone() is not None
+
+    def _finish(self, database: sqlite3.Connection, job_id: str, status: str, error: str | None) -> None:
+        database.execute(
+            "UPDATE jobs SET status = ?, error = ?, finished_at = ?, owner = NULL WHERE id = ?",
+            (status, error, self._clock(), job_id),
+        )
+        self._source(job_id).unlink(missing_ok=True)
+
+    def _forget(self, database: sqlite3.Connection, job_id: str) -> None:
+        database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+        for file in (self._source(job_id), self._result(job_id)):
+            file.unlink(missing_ok=True)
+
+    def _source(self, job_id: str) -> Path:
+        return self._files / f"{job_id}.source"
+
+    def _result(self, job_id: str) -> Path:
+        return self._files / f"{job_id}.result"
+
+    def _write(self, file: Path, data: bytes) -> None:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as writing:
+            writing.write(data)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="replace")).digest()

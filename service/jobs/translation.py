@@ -1,0 +1,126 @@
+"""One document through the models: part by part, so that a long one is not refused, and others have their turn."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from service import dispatch
+from service.documents.contents import Contents
+from service.errors import DeadlinePassed, QueueFull, Starting, TooLarge
+from service.glossaries.store import Glossaries
+from service.jobs.job import Job
+from service.schemas.requests import TranslateRequest
+from service.schemas.timing import Timing
+from service.serving import Serving
+from service.settings import Settings
+from service.sources import languages_of
+
+PART_CHARACTERS = 4_000
+"""Of a part, or of its only text: about as many sentences as wait in line with others at once."""
+PARTS_AT_ONCE = 2
+"""So that models are not idle while the last sentences of a part are written."""
+SAMPLE_CHARACTERS = 5_000
+"""By which the language of a document is detected."""
+
+
+@dataclass(frozen=True)
+class Translating:
+    """What translates documents.
+
+    Args:
+        glossaries: that requests may name.
+    """
+
+    serving: Serving
+    glossaries: Glossaries
+    settings: Settings
+
+    async def languages(self, contents: Contents, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+        """From which language into which a document is translated. A document is in one language, by what it begins
+        with: a cell of a table is too short to tell.
+
+        Raises:
+            RequestError: nothing here does that.
+        """
+        sample: list[str] = []
+        for text in contents.texts:
+            sample.append(text if contents.format != "html" else f"<p>{text}</p>")
+            if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
+                break
+        asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": contents.format})
+        with self.serving.use() as models:
+            source, target = await languages_of(models, asked, timeout_s)
+        if request.glossary_id is not None and source != target:
+            await self.glossaries.table(request.glossary_id, source, target)
+        return source, target
+
+    async def texts(self, contents: Contents, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
+        """A translation for each text of a document; texts that are the same are translated once.
+
+        Args:
+            ends_at: in seconds of the event loop's clock.
+            tell: gets the number of characters whenever some more are translated.
+
+        Raises:
+            RequestError: what translations raise; but a full queue is waited for.
+        """
+        known: dict[str, str] = {}
+        n_translated = 0
+        parts = iter([*_parts([*dict.fromkeys(contents.texts)], self.settings.max_texts)])
+        options = TranslateRequest(text=["-"], source=job.source, target=job.target, **json.loads(job.options))
+
+        async def work() -> None:
+            nonlocal n_translated
+            for part in parts:
+                request = options.model_copy(update={"text": part, "format": contents.format})
+                known.update(zip(part, await self._part(request, ends_at), strict=True))
+                n_translated += sum(map(len, part))
+                tell(n_translated)
+
+        workers = [asyncio.create_task(work()) for _ in range(PARTS_AT_ONCE)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return [known[text] for text in contents.texts]
+
+    async def _part(self, request: TranslateRequest, ends_at: float) -> list[str]:
+        while True:
+            left_s = ends_at - asyncio.get_running_loop().time()
+            if left_s <= 0:
+                raise DeadlinePassed("the deadline passed before all of the document was translated")
+            try:
+                with self.serving.use() as models:
+                    answer = await dispatch.translate(
+                        models,
+                        request,
+                        min(left_s, self.settings.max_timeout_s),
+                        Timing(),
+                        glossaries=self.glossaries,
+                    )
+            except (QueueFull, Starting) as error:
+                await asyncio.sleep(error.retry_after_s)
+            else:
+                return [translation.text for translation in answer.translations]
+
+
+def refuse_long_texts(contents: Contents, most_characters: int) -> None:
+    """Raises TooLarge: a paragraph is longer than a text may be."""
+    longest = max(map(len, contents.texts), default=0)
+    if longest > most_characters:
+        raise TooLarge(f"a paragraph of the document has {longest} characters, the limit is {most_characters}")
+
+
+def _parts(texts: Sequence[str], most_texts: int) -> Iterator[list[str]]:
+    part: list[str] = []
+    length = 0
+    for text in texts:
+        if part and (length + len(text) > PART_CHARACTERS or len(part) == most_texts):
+            yield part
+            part, length = [], 0
+        part.append(text)
+        length += len(text)
+    if part:
+        yield part

@@ -1,0 +1,196 @@
+"""What a server does for documents: it takes them in, translates some at a time, and tells how far they are."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from service.documents.contents import Contents
+from service.documents.kinds import BY_NAME, Kind, kind_of
+from service.errors import DeadlinePassed, Draining, RequestError
+from service.glossaries.store import Glossaries
+from service.jobs.job import Job
+from service.jobs.store import JobStore
+from service.jobs.translation import Translating, refuse_long_texts
+from service.schemas.requests import TranslateRequest
+from service.serving import Serving
+from service.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 2
+"""Documents that one server translates at the same time."""
+TELL_S = 0.5
+"""How often it tells of each, and learns whether it was deleted."""
+LOOK_S = 2.0
+"""How often it looks for what other servers have left."""
+UNPACKED = 20
+"""How many times the largest body a document may be, unpacked."""
+EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
+"""Fields of a request that a job keeps elsewhere, or that a document has no use for."""
+
+
+class DocumentJobs:
+    """The documents of one server, which shares them with others.
+
+    Args:
+        glossaries: that requests may name.
+        directory: of what is kept.
+    """
+
+    def __init__(self, serving: Serving, glossaries: Glossaries, settings: Settings, directory: Path) -> None:
+        self._store = JobStore(directory, settings.documents_kept_s, settings.max_documents)
+        self._serving = serving
+        self._settings = settings
+        self._translating = Translating(serving, glossaries, settings)
+        self._owner = secrets.token_hex(8)
+        self._come = asyncio.Event()
+        self._reading = asyncio.Lock()
+        """One document at a time is read, as that takes memory."""
+        self._looking: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """In the running event loop."""
+        self._looking = asyncio.create_task(self._look())
+
+    async def stop(self) -> None:
+        """Leave what is not translated to other servers, or to the next start."""
+        tasks = [*self._running, *([self._looking] if self._looking else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._store.close()
+
+    async def submit(self, file_name: str, data: bytes, request: TranslateRequest, timeout_s: float) -> tuple[Job, str]:
+        """Take a document in; the key lets its client ask for it.
+
+        Args:
+            request: what is asked of each of its texts.
+            timeout_s: after which it is given up.
+
+        Raises:
+            UnsupportedMediaType, NotAcceptable, TooLarge: it cannot be read.
+            RequestError: nothing here translates it.
+            QueueFull: there are too many.
+        """
+        kind, contents = await self._read(file_name, data)
+        refuse_long_texts(contents, self._settings.max_text_characters)
+        languages = await self._translating.languages(contents, request, min(timeout_s, self._settings.max_timeout_s))
+        options = request.model_dump_json(exclude=EXCLUDED, exclude_unset=True)
+        n_characters = sum(map(len, dict.fromkeys(contents.texts)))
+        job = await asyncio.to_thread(
+            self._store.add, data, file_name, kind.name, languages, options, n_characters, timeout_s
+        )
+        self._come.set()
+        return job
+
+    async def get(self, job_id: str, key: str) -> Job:
+        """Raises UnknownDocument."""
+        return await asyncio.to_thread(self._store.get, job_id, key)
+
+    async def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
+        """Raises UnknownDocument, NotYet."""
+        return await asyncio.to_thread(self._store.result, job_id, key)
+
+    async def delete(self, job_id: str, key: str) -> None:
+        """Raises UnknownDocument."""
+        await asyncio.to_thread(self._store.delete, job_id, key)
+
+    async def finished(self, job_id: str, key: str, timeout_s: float) -> Job:
+        """Wait for it.
+
+        Raises:
+            UnknownDocument: there is none, or it was deleted meanwhile.
+            DeadlinePassed: it took longer than `timeout_s`.
+            Draining: the service stops.
+        """
+        pause_s = 0.02
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not (job := await self.get(job_id, key)).is_finished:
+                    if self._serving.draining:
+                        raise Draining("the service stops before the document is translated", retry_after_s=5)
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(TELL_S, pause_s * 1.5)
+                return job
+        except TimeoutError:
+            raise DeadlinePassed(f"the document was not translated within {timeout_s:g} s") from None
+
+    async def _read(self, file_name: str, data: bytes) -> tuple[Kind, Contents]:
+        async with self._reading:
+            return await asyncio.to_thread(self._read_now, file_name, data)
+
+    def _read_now(self, file_name: str, data: bytes) -> tuple[Kind, Contents]:
+        kind = kind_of(file_name, data)
+        return kind, kind.read(data, UNPACKED * self._settings.max_body_bytes)
+
+    async def _look(self) -> None:
+        """Translate what waits, here or where a server has died, as long as this server runs."""
+        while True:
+            self._come.clear()
+            try:
+                await asyncio.to_thread(self._store.sweep)
+                while len(self._running) < AT_ONCE and not self._serving.draining:
+                    job = await asyncio.to_thread(self._store.claim, self._owner)
+                    if job is None:
+                        break
+                    self._begin(self._translate(job))
+            except Exception:
+                logger.exception("documents cannot be looked after")
+            with suppress(TimeoutError):  # wait_for may lose a cancellation
+                async with asyncio.timeout(LOOK_S):
+                    await self._come.wait()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: self._come.set())
+
+    async def _translate(self, job: Job) -> None:
+        n_translated = 0
+
+        def hear(n: int) -> None:
+            nonlocal n_translated
+            n_translated = n
+
+        async def work() -> bytes:
+            ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
+            data = await asyncio.to_thread(self._store.source, job.id)
+            async with self._reading:
+                contents = await asyncio.to_thread(self._contents, job, data)
+            translations = await self._translating.texts(contents, job, ends_at, hear)
+            async with self._reading:
+                return await asyncio.to_thread(contents.written, translations)
+
+        async def tell() -> None:
+            try:
+                while await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
+                    await asyncio.sleep(TELL_S)
+            finally:
+                working.cancel()  # it was deleted, or nobody can be told
+
+        working, telling = asyncio.create_task(work()), asyncio.create_task(tell())
+        try:
+            result = await working
+            await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
+        except (asyncio.CancelledError, Draining):
+            await asyncio.to_thread(self._store.release, job.id, self._owner)  # of no effect if it was deleted
+        except RequestError as error:
+            await asyncio.to_thread(self._store.fail, job.id, self._owner, str(error))
+        except Exception as error:
+            logger.error("document %s failed", job.id, exc_info=error)
+            await asyncio.to_thread(
+                self._store.fail, job.id, self._owner, f"an unexpected error; the log has it under {job.id}"
+            )
+        finally:
+            working.cancel()
+            telling.cancel()
+
+    def _contents(self, job: Job, data: bytes) -> Contents:
+        return BY_NAME[job.kind].read(data, UNPACKED * self._settings.max_body_bytes)

@@ -1,0 +1,359 @@
+"""Documents over HTTP: sent as files, translated while nobody waits, and fetched."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import docx
+import httpx
+import pytest
+
+from service import dispatch
+from service.jobs import worker
+from tests.running_service import running_service
+from tests.service.conftest import Client, Serve, problem
+from tests.service.documents.test_subtitles import FILM
+from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
+from tests.service.fakes import PATIENCE_S
+from tests.service.http.test_servers import environment
+
+pytestmark = pytest.mark.anyio
+
+TEXT = b"the dog runs on the beach\n\na cat\n"
+FRENCH = {"target": "fr"}
+
+
+def upload(name: str, data: bytes) -> dict[str, tuple[str, bytes]]:
+    return {"file": (name, data)}
+
+
+async def sent(client: Client, name: str, data: bytes, **fields: str) -> dict[str, Any]:
+    response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+    assert response.status_code == 202, response.text
+    card: dict[str, Any] = response.json()
+    return card
+
+
+async def finished(client: Client, card: dict[str, Any]) -> dict[str, Any]:
+    """How it ended; what is told on the way must make sense."""
+    progress = 0.0
+    async with asyncio.timeout(PATIENCE_S):
+        while (now := (await status(client, card)).json())["status"] in ("queued", "translating"):
+            assert 0 <= progress <= now["progress"] <= 1
+            progress = now["progress"]
+            await asyncio.sleep(0.01)
+    found: dict[str, Any] = now
+    return found
+
+
+async def status(client: Client, card: dict[str, Any]) -> httpx.Response:
+    return await client.get(f"/translate/document/{card['id']}", params={"key": card["key"]})
+
+
+async def result(client: Client, card: dict[str, Any]) -> httpx.Response:
+    return await client.get(f"/translate/document/{card['id']}/result", params={"key": card["key"]})
+
+
+async def test_a_document_is_translated_as_its_texts_are_and_fetched_as_a_file(serve: Serve) -> None:
+    async with serve() as client:
+        answers = await client.post("/translate", json={"text": ["the dog runs on the beach", "a cat"], **FRENCH})
+        beach, cat = (one["text"] for one in answers.raise_for_status().json()["translations"])
+        card = await sent(client, "été/my file.TXT", TEXT)
+        assert card["status"] == "queued"
+        assert (card["file_name"], card["source"], card["target"]) == ("my file.fr.TXT", "en", "fr")
+        assert card["characters"] == len(TEXT)
+        ended = await finished(client, card)
+        assert (ended["status"], ended["progress"], "key" in ended) == ("done", 1, False)
+        assert ended["expires_at"] > ended["created_at"]
+        fetched = await result(client, card)
+    assert fetched.content.decode() == f"{beach}\n\n{cat}\n"
+    assert fetched.headers["content-type"] == "text/plain"
+    assert fetched.headers["content-disposition"] == "attachment; filename*=UTF-8''my%20file.fr.TXT"
+    assert fetched.headers["content-security-policy"] == "sandbox"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "media_type"),
+    [
+        ("a.html", b"<p>the <b>dog</b></p>", "text/html"),
+        ("a.md", b"# the *dog*\n\nruns\n", "text/markdown"),
+        ("a.srt", FILM.encode("utf-16"), "application/x-subrip"),
+        (
+            "a.docx",
+            by_hand(paragraph(run("the "), run("dog", "<w:b/>"))),
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ),
+    ],
+)
+async def test_each_kind_of_document_is_translated(serve: Serve, name: str, data: bytes, media_type: str) -> None:
+    async with serve() as client:
+        waited = await client.post("/translate/document", files=upload(name, data), data=FRENCH | {"wait": "true"})
+        card = await sent(client, name, data)
+        await finished(client, card)
+        fetched = await result(client, card)
+    assert waited.status_code == 200, waited.text
+    assert fetched.content == waited.content != data
+    assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+
+
+async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
+    document = docx.Document()
+    document.add_paragraph("the dog ").add_run("runs").bold = True
+    async with serve() as client:
+        sending = upload("a.docx", saved(document))
+        waited = await client.post("/translate/document", files=sending, data=FRENCH | {"wait": "true"})
+    runs = opened(waited.raise_for_status().content).paragraphs[0].runs
+    assert any(one.bold for one in runs)
+
+
+async def test_options_are_those_of_a_translation(serve: Serve) -> None:
+    fields = {
+        "keep": '["cat"]',
+        "glossary": '{"dog": "clebs"}',
+        "beam_size": "1",
+        "model": "tiny-en-fr",
+        "wait": "true",
+    }
+    async with serve() as client:
+        glossary = {"name": "a", "dictionaries": [{"source": "en", "target": "fr", "entries": {"beach": "plage"}}]}
+        fields["glossary_id"] = (await client.post("/glossaries", json=glossary)).json()["id"]
+        sending = upload("a.txt", b"dog, cat, beach")
+        waited = await client.post("/translate/document", files=sending, data=FRENCH | fields)
+    assert waited.raise_for_status().text == "clebs, cat, plage"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fields", "code", "detail"),
+    [
+        ("a.odt", b"PK\x03\x04", {}, 422, "the file is a damaged zip"),
+        ("a.pdf", b"%PDF-1.7", {}, 415, "the file is a PDF; documents are .docx"),
+        ("a.xyz", b"x", {}, 415, "the file's name ends in .xyz; documents are .docx"),
+        ("a.docx", b"x", {}, 422, "the file is called .docx and is damaged: it is no zip"),
+        ("a.txt", b"caf\xe9", {}, 422, "the file is not UTF-8: unexpected end of data at byte 3"),
+        ("a.srt", b"x", {}, 422, "the file has no line such as"),
+        ("a.html", b"<meta charset=klingon>", {}, 422, "the file says that its encoding is klingon"),
+        ("a.docx", by_hand("", more={"zeros": bytes(3_000_000)}), {}, 413, "unpacked the file has"),
+        ("a.html", b"x" * 51, {}, 413, "a paragraph of the document has 51 characters, the limit is 50"),
+        ("a.txt", b"x" * 150_000, {}, 413, "the body announces"),
+        ("a.txt", b"x", {"target": "xx"}, 422, "no model translates from any language to xx"),
+        ("a.txt", b"x", {"model": "none"}, 404, "no model named 'none' can translate here"),
+        ("a.txt", b"x", {"glossary_id": "none"}, 404, "there is no glossary none"),
+        ("a.txt", b"x", {"keep": "dog"}, 422, "keep: must be JSON, and is dog"),
+        ("a.txt", b"x", {"beam_size": "9"}, 422, "beam_size: Input should be less than or equal to 8, not 9"),
+        ("a.txt", b"x", {"format": "text"}, 422, "format: Extra inputs are not permitted"),
+        ("a.txt", b"x", {"timeout_s": "7201"}, 422, "timeout_s is 7201, the limit is 3600"),
+        ("a.txt", b"x", {"timeout_s": "301", "wait": "true"}, 422, "timeout_s is 301, the limit is 300"),
+    ],
+)
+async def test_what_cannot_be_translated_is_refused_at_once_in_words(
+    serve: Serve, name: str, data: bytes, fields: dict[str, str], code: int, detail: str
+) -> None:
+    async with serve(max_body_bytes=100_000, max_text_characters=50) as client:
+        response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
+    found = problem(response, code)["detail"]
+    assert found.startswith(detail) or detail in found, found
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "detail"),
+    [
+        ({"json": {"text": "a"}}, 415, "the content type is application/json, this route reads multipart/form-data"),
+        ({"data": {"target": "fr"}}, 415, "the content type is application/x-www-form-urlencoded"),
+        ({"files": {"other": ("a.txt", b"x")}}, 422, "2 fields are not acceptable; the first is file: Field required"),
+        ({"files": {"file": (None, "x")}}, 422, "file: "),
+        ({"content": b"x", "headers": {"content-type": "multipart/form-data"}}, 400, "the body is not a form"),
+        (
+            {"content": b"x", "headers": {"content-type": "multipart/form-data; boundary=b"}},
+            400,
+            "the body is not a form",
+        ),
+    ],
+)
+async def test_a_body_that_is_no_such_form_is_refused(
+    serve: Serve, request_: dict[str, Any], code: int, detail: str
+) -> None:
+    async with serve() as client:
+        assert detail in problem(await client.post("/translate/document", **request_), code)["detail"]
+
+
+class Gate:
+    """Translations wait until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.opened = asyncio.Event()
+        self.come = asyncio.Event()
+        self.given_up = 0
+        self.n_calls = 0
+        translate = dispatch.translate
+
+        async def waiting(*arguments: Any, **more: Any) -> Any:
+            self.n_calls += 1
+            self.come.set()
+            try:
+                await self.opened.wait()
+            except asyncio.CancelledError:
+                self.given_up += 1
+                raise
+            return await translate(*arguments, **more)
+
+        monkeypatch.setattr(dispatch, "translate", waiting)
+
+
+async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = Gate(monkeypatch)
+    async with serve() as client:
+        card = await sent(client, "a.txt", TEXT)
+        async with asyncio.timeout(PATIENCE_S):
+            await gate.come.wait()
+        assert (await status(client, card)).json()["status"] == "translating"
+        early = await result(client, card)
+        gate.opened.set()
+        assert (await finished(client, card))["status"] == "done"
+    assert problem(early, 409)["detail"] == "the document is not translated yet: it is translating"
+
+
+async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(worker, "TELL_S", 0.01)
+    gate = Gate(monkeypatch)
+    async with serve() as client:
+        card = await sent(client, "a.txt", TEXT)
+        async with asyncio.timeout(PATIENCE_S):
+            await gate.come.wait()
+        path, key = f"/translate/document/{card['id']}", {"key": card["key"]}
+        assert (await client.delete(path, params=key)).status_code == 204
+        for call in (status(client, card), result(client, card), client.delete(path, params=key)):
+            assert "there is no document of this id and key" in problem(await call, 404)["detail"]
+        async with asyncio.timeout(PATIENCE_S):
+            while gate.given_up < 1:
+                await asyncio.sleep(0.01)
+        assert [*(tmp_path / "data" / "documents").iterdir()] == []
+        gate.opened.set()
+        assert (await finished(client, await sent(client, "a.txt", TEXT)))["status"] == "done"
+
+
+@pytest.mark.parametrize("key", ["", "x", "\udc80"])
+async def test_nobody_gets_a_document_without_its_key(serve: Serve, key: str) -> None:
+    async with serve() as client:
+        card = await sent(client, "a.txt", TEXT)
+        await finished(client, card)
+        other = await sent(client, "b.txt", TEXT)
+        wrong = card | {"key": key.encode(errors="surrogateescape")}
+        for of_other in (wrong, card | {"key": other["key"]}):
+            problem(await status(client, of_other), 404)
+            problem(await result(client, of_other), 404)
+            problem(await client.delete(f"/translate/document/{card['id']}", params={"key": of_other["key"]}), 404)
+        missing = problem(await client.get(f"/translate/document/{card['id']}"), 422)
+        assert missing["detail"] == "query.key: Field required"
+        assert (await result(client, card)).status_code == 200
+
+
+async def test_a_client_that_waits_and_leaves_leaves_nothing(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(worker, "TELL_S", 0.01)
+    gate = Gate(monkeypatch)
+    async with serve() as client:
+        fields = FRENCH | {"wait": "true"}
+        late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
+        assert problem(late, 504)["detail"] == "the document was not translated within 0.2 s"
+        waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
+        async with asyncio.timeout(PATIENCE_S):
+            while gate.n_calls < 2:
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            while gate.given_up < 2 or [*(tmp_path / "data" / "documents").iterdir()]:
+                await asyncio.sleep(0.01)
+        gate.opened.set()
+        answered = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
+        assert answered.status_code == 200
+        assert [*(tmp_path / "data" / "documents").iterdir()] == []
+
+
+async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    passage = "<p>" + "<b>a</b> " * 501 + "</p>"
+    async with serve() as client:
+        card = await sent(client, "a.html", passage.encode())
+        failed = await finished(client, card)
+        fetched = problem(await result(client, card), 422)
+        waited = await client.post(
+            "/translate/document", files=upload("a.html", passage.encode()), data=FRENCH | {"wait": "true"}
+        )
+        assert failed["status"] == "error"
+        assert failed["error"].startswith("a passage of the text has 501 inline tags")
+        assert fetched["detail"] == problem(waited, 422)["detail"]
+        assert fetched["detail"] == f"the document could not be translated: {failed['error']}"
+
+        async def failing(*_: Any, **__: Any) -> Any:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr(dispatch, "translate", failing)
+        card = await sent(client, "a.txt", TEXT)
+        assert (await finished(client, card))["error"] == f"an unexpected error; the log has it under {card['id']}"
+
+
+async def test_a_document_in_the_target_language_comes_back_byte_for_byte(serve: Serve) -> None:
+    data = by_hand(paragraph(run("a dog")))
+    async with serve() as client:
+        fields = {"source": "fr", "target": "fr", "wait": "true"}
+        same = await client.post("/translate/document", files=upload("a.docx", data), data=fields)
+        empty = await client.post("/translate/document", files=upload("a.txt", b""), data=FRENCH | {"wait": "true"})
+    assert same.raise_for_status().content == data
+    assert empty.raise_for_status().content == b""
+
+
+async def test_a_full_shelf_makes_room_by_what_was_fetched(serve: Serve) -> None:
+    async with serve(max_documents=2) as client:
+        first, second = [await sent(client, "a.txt", TEXT) for _ in range(2)]
+        for card in (first, second):
+            await finished(client, card)
+        sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
+        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        assert problem(full, 503)["detail"] == "2 documents are kept or wait, which is the limit"
+        assert full.headers["retry-after"] == "30"
+        await result(client, second)
+        assert (await client.post("/translate/document", **sending)).status_code == 202  # type: ignore[arg-type]
+        assert (await status(client, first)).status_code == 200
+        problem(await status(client, second), 404)
+
+
+async def test_documents_are_behind_keys(serve: Serve) -> None:
+    async with serve(api_keys="k") as client:
+        problem(await client.post("/translate/document", files=upload("a.txt", TEXT), data=FRENCH), 401)
+        client.headers["authorization"] = "Bearer k"
+        card = await sent(client, "a.txt", TEXT)
+        await finished(client, card)
+        del client.headers["authorization"]
+        problem(await result(client, card), 401)
+
+
+def test_any_server_tells_of_a_document_and_a_restart_loses_none(artifacts: Path, tmp_path: Path) -> None:
+    settings = environment(artifacts, data=tmp_path / "data")
+    many = b"".join(b"the dog runs %d\n\n" % number for number in range(400))
+    with running_service(tmp_path / "log", settings) as service:
+        done = post(service, TEXT)
+        for _ in range(8):  # each connection may be with another server
+            with httpx.Client(base_url=service.base_url) as client:
+                assert client.get(done, timeout=PATIENCE_S).json()["source"] == "en"
+        until_done(service, done)
+        long = post(service, many)
+    with running_service(tmp_path / "log", settings) as service:
+        for path in (done, long):
+            until_done(service, path)
+        fetched = service.get(long.replace("?", "/result?"))
+        assert len(fetched.text.splitlines()) == len(many.splitlines())
+
+
+def post(client: httpx.Client, data: bytes) -> str:
+    """Where it is told how far the document is."""
+    card = client.post("/translate/document", files=upload("a.txt", data), data=FRENCH).raise_for_status().json()
+    return f"/translate/document/{card['id']}?key={card['key']}"
+
+
+def until_done(client: httpx.Client, path: str) -> None:
+    ends_at = time.monotonic() + 6 * PATIENCE_S
+    while (now := client.get(path).raise_for_status().json())["status"] != "done":
+        assert now["status"] in ("queued", "translating"), now
+        assert time.monotonic() < ends_at, now

@@ -1,0 +1,210 @@
+"""Jobs as several servers see them: each is translated by one, and no file stays that nobody asks for."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.errors import DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.jobs.job import Job
+from service.jobs.store import MOST_CLAIMS, SILENT_S, JobStore
+from tests.service.fakes import FakeClock
+
+KEPT_S = 100.0
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def stores(tmp_path: Path, clock: FakeClock) -> Iterator[tuple[JobStore, JobStore]]:
+    """Those of two servers."""
+    opened = [JobStore(tmp_path / "data", KEPT_S, 3, clock) for _ in range(2)]
+    yield opened[0], opened[1]
+    for store in opened:
+        store.close()
+
+
+def add(store: JobStore, name: str = "a.txt", timeout_s: float = 1000) -> tuple[Job, str]:
+    return store.add(name.encode(), name, "txt", ("en", "fr"), "{}", 10, timeout_s)
+
+
+def files(tmp_path: Path) -> set[str]:
+    return {file.suffix for file in (tmp_path / "data" / "documents").iterdir()}
+
+
+def test_nothing_is_written_before_a_document_comes(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
+    stores[0].sweep()
+    assert stores[0].claim("a") is None
+    with pytest.raises(UnknownDocument):
+        stores[0].get("0" * 32, "key")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_job_goes_its_way_and_every_server_knows(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
+    one, other = stores
+    job, key = add(one)
+    assert other.get(job.id, key) == job
+    assert (job.status, job.progress) == ("queued", 0)
+    with pytest.raises(NotYet, match="it is queued"):
+        other.result(job.id, key)
+    claimed = one.claim("a")
+    assert claimed is not None
+    assert other.claim("b") is None
+    assert one.source(claimed.id) == b"a.txt"
+    assert one.tell(job.id, "a", 4)
+    assert not other.tell(job.id, "b", 5)
+    now = other.get(job.id, key)
+    assert (now.status, now.progress) == ("translating", 0.4)
+    one.finish(job.id, "a", b"result")
+    done, data = other.result(job.id, key)
+    assert (done.status, done.progress, data) == ("done", 1, b"result")
+    assert files(tmp_path) == {".result"}
+    assert all(oct(file.stat().st_mode & 0o777) == "0o600" for file in (tmp_path / "data" / "documents").iterdir())
+    other.delete(job.id, key)
+    assert files(tmp_path) == set()
+    for call in (one.get, one.result, one.delete):
+        with pytest.raises(UnknownDocument):
+            call(job.id, key)
+
+
+def test_a_job_that_fails_says_why_and_keeps_no_file(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
+    one, other = stores
+    job, key = add(one)
+    one.claim("a")
+    one.fail(job.id, "a", "a reason")
+    assert other.get(job.id, key).error == "a reason"
+    with pytest.raises(DocumentFailed, match="the document could not be translated: a reason"):
+        other.result(job.id, key)
+    assert files(tmp_path) == set()
+
+
+def test_jobs_are_claimed_in_their_order(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
+    one, other = stores
+    names = []
+    for name in ("a.txt", "b.txt", "c.txt"):
+        add(one, name)
+        clock.now += 1
+    for store in (one, other, one):
+        job = store.claim("a")
+        assert job is not None
+        names.append(job.file_name)
+    assert names == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
+    stores: tuple[JobStore, JobStore], clock: FakeClock, tmp_path: Path
+) -> None:
+    one, other = stores
+    job, key = add(one)
+    one.claim("a")
+    clock.now += SILENT_S - 1
+    assert other.claim("b") is None
+    clock.now += 2
+    claimed = other.claim("b")
+    assert claimed is not None
+    assert claimed.id == job.id
+    assert not one.tell(job.id, "a", 9)
+    one.finish(job.id, "a", b"of the dead")
+    one.fail(job.id, "a", "of the dead")
+    one.release(job.id, "a")
+    assert one.get(job.id, key).status == "translating"
+    assert files(tmp_path) == {".source"}
+    other.finish(job.id, "b", b"result")
+    assert one.result(job.id, key)[1] == b"result"
+
+
+def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
+    job, key = add(stores[0])
+    for _ in range(MOST_CLAIMS):
+        assert stores[0].claim("a") is not None
+        clock.now += SILENT_S + 1
+    assert stores[0].claim("a") is None
+    assert stores[1].get(job.id, key).error == "2 servers ended while they translated it"
+
+
+def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[JobStore, JobStore]) -> None:
+    one, other = stores
+    job, key = add(one)
+    for _ in range(MOST_CLAIMS + 2):
+        assert one.claim("a") is not None
+        one.tell(job.id, "a", 5)
+        one.release(job.id, "a")
+        assert other.get(job.id, key).progress == 0
+    assert other.claim("b") is not None
+
+
+def test_what_is_finished_is_forgotten_in_time(
+    stores: tuple[JobStore, JobStore], clock: FakeClock, tmp_path: Path
+) -> None:
+    one, other = stores
+    job, key = add(one)
+    one.claim("a")
+    one.finish(job.id, "a", b"result")
+    clock.now += KEPT_S - 1
+    other.sweep()
+    assert one.result(job.id, key)[1] == b"result"
+    clock.now += 2
+    other.sweep()
+    assert files(tmp_path) == set()
+    with pytest.raises(UnknownDocument):
+        one.get(job.id, key)
+
+
+def test_a_document_that_waited_too_long_is_given_up(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
+    job, key = add(stores[0], timeout_s=5)
+    clock.now += 6
+    stores[1].sweep()
+    assert stores[0].get(job.id, key).error == "the deadline passed before its translation began"
+    assert stores[0].claim("a") is None
+
+
+def test_files_of_no_job_are_deleted_once_they_are_old(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
+    add(stores[0])
+    left = tmp_path / "data" / "documents" / f"{'0' * 32}.result"
+    left.touch()
+    stores[1].sweep()
+    assert left.exists(), "its job may be about to be added"
+    os.utime(left, (0, 0))
+    stores[1].sweep()
+    assert files(tmp_path) == {".source"}
+
+
+def test_there_is_a_limit_and_what_was_fetched_makes_room(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
+    one, other = stores
+    jobs = [add(one) for _ in range(3)]
+    with pytest.raises(QueueFull, match="3 documents are kept or wait, which is the limit"):
+        add(other)
+    assert len([*(tmp_path / "data" / "documents").iterdir()]) == 3
+    for job, _ in jobs[:2]:
+        one.claim("a")
+        one.finish(job.id, "a", b"result")
+    with pytest.raises(QueueFull):
+        add(other)
+    one.result(*(jobs[1][0].id, jobs[1][1]))
+    add(other)
+    one.get(jobs[0][0].id, jobs[0][1])
+    with pytest.raises(UnknownDocument):
+        one.get(jobs[1][0].id, jobs[1][1])
+
+
+def test_a_document_needs_its_own_key(stores: tuple[JobStore, JobStore]) -> None:
+    (job, key), (_, of_other) = add(stores[0]), add(stores[0])
+    assert len(job.id) == 32
+    assert len(key) == 64
+    for wrong in ("", of_other, key[:-1], key.upper(), "\udc80", "é"):
+        with pytest.raises(UnknownDocument):
+            stores[0].get(job.id, wrong)
+    for wrong in ("", "\udc80", "../x", job.id.upper()):
+        with pytest.raises(UnknownDocument):
+            stores[0].get(wrong, key)
+
+
+def test_the_rest_is_estimated_from_what_is_done() -> None:
+    job = Job("i", "a.txt", "txt", "en", "fr", "{}", "translating", 100, 25, 0, 1000, 10, None, None)
+    assert job.remaining_s(20) == 30
+    assert Job(*[*vars(job).values()][:8], 0, 0, 1000, 10, None, None).remaining_s(20) is None
+    assert Job(*[*vars(job).values()][:6], "queued", 100, 25, 0, 1000, None, None, None).remaining_s(20) is None
