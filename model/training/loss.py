@@ -26,7 +26,8 @@ def linear_cross_entropy(hidden: Tensor, weight: Tensor, targets: Tensor, label_
         label_smoothing: share of the probability mass spread evenly over the vocabulary (Szegedy et al. 2016).
 
     Returns:
-        scalar, in nats per token; equal to `F.cross_entropy(hidden @ weight.T, targets, label_smoothing=...)`.
+        scalar, in nats per token; equal to `F.cross_entropy(hidden @ weight.T, targets, label_smoothing=...)`, and 0 of
+        no tokens.
     """
     loss: Tensor = _LinearCrossEntropy.apply(hidden, weight, targets, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
@@ -36,13 +37,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
         N, V = hidden.shape[0], weight.shape[0]
+        n_tokens = max(N, 1)
         device = hidden.device.type
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         # Whole chunks only, because a product of a new shape is compiled first; padding has no gradient.
         padding = -N % CHUNK
         hidden_ = F.pad(hidden.to(dtype), (0, 0, 0, padding))
         targets_ = F.pad(targets, (0, padding)).unsqueeze(1)
-        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / N  # of a token in the mean
+        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / n_tokens  # of a token in the mean
         hidden_grad = torch.empty_like(hidden_)
         weight_grad = torch.zeros_like(weight)
         loss = torch.zeros((), device=hidden.device)
@@ -65,7 +67,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 torch.mm(grad, weight_, out=h_grad)
                 weight_grad += grad.T @ h
         weight_grad -= label_smoothing / V * (hidden_.float() * shares).sum(dim=0)
-        hidden_grad = hidden_grad[:N].to(hidden.dtype) - (label_smoothing / N * mean_weight).to(hidden.dtype)
+        hidden_grad = hidden_grad[:N].to(hidden.dtype) - (label_smoothing / n_tokens * mean_weight).to(hidden.dtype)
         ctx.save_for_backward(hidden_grad, weight_grad)
         return loss
 
