@@ -112,6 +112,37 @@ export async function postInPieces(path, body, signal, hear) {
   return { answer, timing: { roundTrip: performance.now() - began, parts: [] } };
 }
 
+/**
+ * @param {File} file
+ * @param {Record<string, unknown>} options  What is no text is sent as JSON.
+ * @param {AbortSignal} signal
+ * @returns {Promise<import("./types.js").DocumentCard>}
+ */
+export async function upload(file, options, signal) {
+  const body = new FormData();
+  body.append("file", file);
+  for (const [name, value] of Object.entries(options)) {
+    body.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return bodyOf(await reach("translate/document", { method: "POST", body, signal }));
+}
+
+/** @param {string} address @param {AbortSignal} signal @returns {Promise<import("./types.js").DocumentCard>} */
+export async function statusOf(address, signal) {
+  return bodyOf(await reach(address, { signal }));
+}
+
+/** @param {string} address @param {AbortSignal} signal */
+export async function download(address, signal) {
+  const response = await reach(address, { signal });
+  return connected(response.blob());
+}
+
+/** @param {string} address  Of what is not wanted any more: whether it is forgotten at once does not matter. */
+export function forget(address) {
+  reach(address, { method: "DELETE", keepalive: true }).catch(() => {});
+}
+
 /** @param {string} path @param {RequestInit} init */
 async function reach(path, init) {
   const authorization = key ? { authorization: `Bearer ${key}` } : {};

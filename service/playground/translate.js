@@ -1,6 +1,7 @@
 /** The page's first task: a text, its translation as it is written, and which words became which. */
 
 import { AUTO, Directions, nameOf, segments } from "./directions.js";
+import { DocumentTask } from "./document.js";
 import { copies, element } from "./dom.js";
 import { TO_TRANSLATE } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
@@ -48,6 +49,7 @@ export class TranslateView {
       this.#parts[name].addEventListener("change", () => this.#choose(name, this.#parts[name].value));
     }
     this.#parts.terms.addEventListener("input", () => this.#task.ask());
+    new DocumentTask(this.#parts, () => this.#asked());
     copies(this.#parts.copy, () => this.#result.text);
   }
 
@@ -129,13 +131,22 @@ export class TranslateView {
   }
 
   #body(text) {
-    const { model, source, target } = this.#choice;
-    const body = { text, source, target, alignment: true };
-    if (model) body.model = model.name;
+    const { model } = this.#choice;
+    const body = { text, ...this.#asked(), alignment: true };
     const alternatives = Math.min(OTHER_WORDINGS, this.#directions.beam(model) - 1);
-    if (alternatives > 0) body.alternatives = alternatives;
-    const terms = this.#terms();
-    return Object.keys(terms).length > 0 ? { ...body, glossary: terms } : body;
+    return alternatives > 0 ? { ...body, alternatives } : body;
+  }
+
+  /** What is asked of every text, and of a file. */
+  #asked() {
+    const { model, source, target } = this.#choice;
+    const glossary = this.#terms();
+    return {
+      source,
+      target,
+      ...(model && { model: model.name }),
+      ...(Object.keys(glossary).length > 0 && { glossary }),
+    };
   }
 
   /** The lines that are terms; one that is still being written is none. */

@@ -54,6 +54,15 @@
  * @property {Evidence} [evidence]
  * @property {Attention} [attention]
  *
+ * @typedef {object} DocumentCard
+ * @property {string} id
+ * @property {string} [key]
+ * @property {"queued" | "translating" | "done" | "error"} status
+ * @property {string} file_name
+ * @property {number} progress  0 to 1.
+ * @property {number} [seconds_remaining]
+ * @property {string} [error]
+ *
  * @typedef {{name: string, ms: number}} Part
  * @typedef {{roundTrip: number, parts: Part[]}} Timing  Milliseconds.
  */
