@@ -159,10 +159,46 @@ def test_what_is_below_its_path_is_refused_as_it_does(address: str) -> None:
     refused(httpx.get(f"{address}/nothing"), 404, "there is nothing at /libretranslate/nothing")
 
 
+def test_a_file_is_translated_and_fetched(address: str) -> None:
+    content, form = b"the dog runs.\r\na cat!\r\n", {"source": "EN", "target": "de"}
+    answer = httpx.post(f"{address}/translate_file", data=form, files={"file": ("a b.txt", content)}, timeout=60)
+    url = answer.raise_for_status().json()["translatedFileUrl"]
+    assert url.startswith(f"{address}/download_file/")
+    assert url.endswith("/a%20b.de.txt")
+    (expected,) = native(address, text=content.decode(), source="en", target="de")
+    assert httpx.get(url).raise_for_status().text == expected["text"]
+    refused(
+        httpx.get(url.replace("/download_file/", "/download_file/x")), 404, "no document is known by this id and key"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "error"),
+    [
+        ({}, None, "Invalid request: missing file parameter"),
+        ({"source": ""}, "a.txt", "Invalid request: missing source parameter"),
+        ({"target": ""}, "a.txt", "Invalid request: missing target parameter"),
+        ({"target": "zz"}, "a.txt", "zz is not supported"),
+        (
+            {"source": "de", "target": "fr"},
+            "a.txt",
+            "French (fr) is not available as a target language from German (de)",
+        ),
+        ({}, "a.pdf", "Invalid request: file format not supported"),
+    ],
+)
+def test_files_are_refused_in_its_words(address: str, changed: dict[str, str], name: str | None, error: str) -> None:
+    form = {"source": "en", "target": "de"} | changed
+    files: Any = {"file": (name, b"the dog")} if name else {"other": (None, "x")}
+    refused(httpx.post(f"{address}/translate_file", data=form, files=files), 400, error)
+
+
 def test_a_page_learns_what_it_needs(address: str) -> None:
     found = httpx.get(f"{address}/frontend/settings").raise_for_status().json()
     assert found["charLimit"] == 1000
     assert (found["keyRequired"], found["apiKeys"], found["suggestions"]) == (False, False, False)
+    assert found["filesTranslation"] is True
+    assert {".docx", ".srt", ".txt"} < {*found["supportedFilesFormat"]}
     assert found["language"]["source"] == {"code": "auto", "name": "Auto Detect"}
     assert httpx.get(f"{address}/health").json() == {"status": "ok"}
 

@@ -11,6 +11,7 @@ from service.errors import BadRequest, KeyMissing, KeyWrong, NotAcceptable, NotR
 from service.http.access import Access, Credentials
 from service.http.dialects.bodies import fields_of, form_or_json
 from service.http.dialects.dialect import Dialect, ErrorBody
+from service.http.dialects.libretranslate.files import ENDINGS, add_files
 from service.http.json_route import Body, validated
 from service.http.limits import within_limits
 from service.registry import Models
@@ -89,8 +90,8 @@ class FrontendSettings(BaseModel):
     apiKeys: bool  # noqa: N815
     keyRequired: bool  # noqa: N815
     suggestions: bool = False
-    filesTranslation: bool = False  # noqa: N815
-    supportedFilesFormat: list[str] = []  # noqa: N815
+    filesTranslation: bool = True  # noqa: N815
+    supportedFilesFormat: list[str]  # noqa: N815
     language: Languages
 
 
@@ -113,7 +114,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             try:
                 answer = await dispatch.translate(models, native, timeout_s, http.state.timing)
             except NotAcceptable:
-                _refuse_languages(request, directions)
+                _refuse_languages(str(request.source), str(request.target), directions)
                 raise
         return _as_asked(request, texts, answer.translations, n_alternatives)
 
@@ -153,6 +154,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             charLimit=settings.max_text_characters,
             apiKeys=access.wants_keys,
             keyRequired=access.wants_keys,
+            supportedFilesFormat=ENDINGS,
             language=languages,
         )
 
@@ -169,11 +171,11 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """There are no suggestions here."""
         raise Disabled("Suggestions are disabled on this server.")
 
-    @free.post("/libretranslate/translate_file", responses=LIBRETRANSLATE.documented(403))
-    async def translate_file(_: Request) -> Health:
-        """There are no files here."""
-        raise Disabled("Files translation are disabled on this server.")
+    def refuse(source: str, target: str) -> None:
+        with serving.use() as models:
+            _refuse_languages(source, target, models.directions(None))
 
+    add_files(keyed, free, settings, refuse)
     return [keyed, free]
 
 
@@ -221,9 +223,8 @@ def _native(request: LibreTranslateRequest, texts: list[str], n_alternatives: in
     return validated(TranslateRequest, {"text": given, "format": request.format} | languages | options)
 
 
-def _refuse_languages(request: LibreTranslateRequest, directions: Directions) -> None:
+def _refuse_languages(source: str, target: str, directions: Directions) -> None:
     """Raises BadRequest: a language is not served, or there is no way from the one to the other."""
-    source, target = str(request.source), str(request.target)
     served = {one.language: one for one in directions.reachable()}
     found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
     for code, language in zip((source, target), found, strict=True):

@@ -1,0 +1,40 @@
+"""Files as clients send and fetch them."""
+
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Response
+
+from service.documents.kinds import BY_NAME
+from service.jobs.job import Job
+
+MOST_CHARACTERS_OF_NAME = 255
+A_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
+}
+"""How OpenAPI describes it."""
+
+
+def name_of(file_name: str | None) -> str:
+    """Without folders."""
+    name = "".join(filter(str.isprintable, PurePath((file_name or "").replace("\\", "/")).name))
+    return name if len(name) <= MOST_CHARACTERS_OF_NAME else name[-MOST_CHARACTERS_OF_NAME:]
+
+
+def translated_name(job: Job) -> str:
+    """report.docx becomes report.fr.docx."""
+    name = PurePath(job.file_name)
+    return f"{name.stem}.{job.target}{name.suffix or BY_NAME[job.kind].endings[0]}"
+
+
+def as_file(job: Job, data: bytes) -> Response:
+    """What a browser saves, and never shows as a page of this service."""
+    headers = {
+        "content-type": BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(translated_name(job), safe='')}",
+        "content-security-policy": "sandbox",
+        "x-content-type-options": "nosniff",
+        "cache-control": "no-store",
+    }
+    return Response(data, headers=headers)
