@@ -168,7 +168,9 @@ def test_a_file_is_translated_and_fetched(address: str) -> None:
     (expected,) = native(address, text=content.decode(), source="en", target="de")
     assert httpx.get(url).raise_for_status().text == expected["text"]
     refused(
-        httpx.get(url.replace("/download_file/", "/download_file/x")), 404, "no document is known by this id and key"
+        httpx.get(url.replace("/download_file/", "/download_file/x")),
+        404,
+        "there is no document of this id and key; it may have been forgotten",
     )
 
 
