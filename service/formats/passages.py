@@ -4,6 +4,7 @@ A passage knows how each character of its text is written, so that what is not t
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -51,6 +52,11 @@ class Element:
     end_tag_of_other: str = ""
     """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
 
+    def moved(self, by: int, parent_by: int) -> "Element":
+        """The same where so many more characters are before it, and so many more elements."""
+        parent = None if self.parent is None else self.parent + parent_by
+        return replace(self, span=self.span.moved(by), parent=parent)
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -93,21 +99,9 @@ class Passage:
     def part(self, start: int, text: str) -> "Passage":
         """A part of its text. No element goes on beyond it; one that is empty and at its end is of the next part."""
         end = start + len(text)
-        is_last = end == len(self.text)
-        numbers = [
-            i
-            for i, element in enumerate(self.elements)
-            if start <= element.span.start and (element.span.start < end or is_last)
-        ]
-        new_number = {old: new for new, old in enumerate(numbers)}
-        elements = [
-            replace(
-                self.elements[i],
-                span=self.elements[i].span.moved(-start),
-                parent=None if (parent := self.elements[i].parent) is None else new_number[parent],
-            )
-            for i in numbers
-        ]
+        first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
+        last = last if end < len(self.text) else len(self.elements)
+        elements = [element.moved(-start, -first) for element in self.elements[first:last]]
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
 
     def tags(self) -> Iterator[tuple[int, str]]:
@@ -186,6 +180,22 @@ class Passage:
             left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
             return " " * left.isalnum() + tag + " " * right.isalnum()
         return tag
+
+
+def joined(passages: Sequence[Passage]) -> Passage:
+    """Translations of the parts of a text, to be translated again, as one."""
+    written: list[str] = []
+    elements: list[Element] = []
+    keep: list[Span] = []
+    sentences: list[Span] = []
+    for one in passages:
+        n_before = len(elements)
+        elements += [element.moved(len(written), n_before) for element in one.elements]
+        keep += [span.moved(len(written)) for span in one.keep]
+        sentences += [span.moved(len(written)) for span in one.sentences or ()]
+        written += one.written
+    text = "".join(one.text for one in passages)
+    return replace(passages[0], text=text, written=written, elements=elements, keep=keep, sentences=sentences)
 
 
 def _part_code(characters: list[str]) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.formats.inline_marks import PAIRS, marks
-from service.formats.passages import Element, Notation, Passage
+from service.formats.passages import Element, Notation, Passage, joined
 from service.formats.pieces import PieceKind
 from service.text.kept_spans import kept_spans
 from service.text.restoration import Restored
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
-from service.text.spans import Edits, Span, edited, overlapping
+from service.text.spans import Edits, Span, chained, edited, overlapping
 
 HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
 """What every text with marks has one of."""
@@ -36,6 +36,12 @@ class Plain:
     """The text without them."""
     edits: Edits = NONE
     """From the one to the other."""
+
+    @classmethod
+    def of_pieces(cls, pieces: Sequence["Plain"]) -> "Plain":
+        """The text that has these pieces, one behind the other."""
+        edits = chained((one.edits, len(one.text), len(one.passage.text)) for one in pieces)
+        return cls("".join(one.text for one in pieces), joined([one.passage for one in pieces]), edits)
 
     @property
     def passages(self) -> list[Passage]:

@@ -38,6 +38,12 @@ class AlignedSentence:
     weights: Weights
     """(T, S), each row sums to 1."""
 
+    def moved(self, source: int, target: int) -> "AlignedSentence":
+        """The same in texts that have so many more characters before it."""
+        return AlignedSentence(
+            [token.moved(source) for token in self.source], [token.moved(target) for token in self.target], self.weights
+        )
+
 
 def aligning(cross: Weights, choice: AlignmentChoice) -> Weights:
     """(T, S): of a sentence's cross-attention (layers, heads, T, S), what its model's manifest chooses."""

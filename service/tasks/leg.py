@@ -16,9 +16,10 @@ from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
-from service.tasks.composition import composed, rendered, translated
+from service.tasks.composition import composed
 from service.tasks.manuscript import Manuscript, Reading, Sentence
 from service.tasks.reading import Reader, read
+from service.tasks.rendering import rendered, translated
 from service.tasks.rewinding import is_better, joined, rewound
 from service.tasks.translation import Translator
 from service.text.languages import Direction

@@ -1,5 +1,6 @@
 """A text on its way through a model: what its format makes of it, its paragraphs, their sentences."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -90,7 +91,8 @@ class Manuscript:
         """The same in pieces, in order, that can be translated one by one: a passage of a document, a sentence of a
         plain text, or more where something goes on from one sentence to the next."""
         if isinstance(self.reading, Plain):
-            yield from _pieces_of_plain(self.reading.passage, self.paragraphs[0])
+            last_ones = [*_last_ones(self.reading.passage, self.paragraphs[0])]
+            yield from _pieces_of_plain(self.reading.passage, self.paragraphs[0], last_ones) if last_ones else [self]
             return
         parts: list[str | Passage] = []
         remaining = iter(self.paragraphs)
@@ -102,33 +104,40 @@ class Manuscript:
         yield Manuscript(Document(parts), [])
 
 
-def _pieces_of_plain(passage: Passage, paragraph: Paragraph) -> Iterator[Manuscript]:
+def _last_ones(passage: Passage, paragraph: Paragraph) -> Iterator[int]:
+    """Numbers of the sentences behind which a plain text may be cut: nothing goes on there, or touches them."""
+    protected = paragraph.protected
+    if has_icu_messages(protected.original):
+        return
+    places = [one.place for one in protected.placeholders]
+    shortcuts = {one.place.start for one in protected.placeholders if one.reads == "shortcut"}
+    outermost = [element.span for element in passage.elements if element.parent is None]
+    for n, sentence in enumerate(paragraph.sentences[:-1]):
+        end = sentence.span.end
+        position = protected.original_position(end)
+        first, last = overlapping(places, Span(end, end))
+        element = bisect_left(outermost, position, key=lambda span: span.end)
+        touches = element < len(outermost) and outermost[element].start <= position
+        if first == last and end not in shortcuts and not touches:
+            yield n
+
+
+def _pieces_of_plain(passage: Passage, paragraph: Paragraph, last_ones: list[int]) -> Iterator[Manuscript]:
     protected, sentences = paragraph.protected, paragraph.sentences
-    start = first = 0
-    for n, sentence in enumerate(sentences):
-        is_last = n + 1 == len(sentences)
-        end = len(protected.text) if is_last else sentence.span.end
-        if not (is_last or _may_be_cut(passage, protected, end)):
-            continue
+    start = first = original_start = 0
+    for n in (*last_ones, len(sentences) - 1):
+        end = sentences[n].span.end if n + 1 < len(sentences) else len(protected.text)
         part, n_before = protected.part(start, end)
-        original_start = protected.original_position(start) if start else 0
+        original_end = original_start + len(part.original)
         moved = [
-            replace(
-                one,
-                span=Span(one.span.start - start, one.span.end - start),
-                slots=[(number - n_before, slot) for number, slot in one.slots],
-            )
+            replace(one, span=one.span.moved(-start), slots=[(number - n_before, slot) for number, slot in one.slots])
             for one in sentences[first : n + 1]
         ]
-        yield Manuscript(Plain(part.original, passage.part(original_start, part.original)), [Paragraph(part, moved)])
-        start, first = end, n + 1
-    if not sentences:
-        yield Manuscript(Plain(protected.original, passage), [paragraph])
-
-
-def _may_be_cut(passage: Passage, protected: Protected, end: int) -> bool:
-    places = [placeholder.place for placeholder in protected.placeholders]
-    if has_icu_messages(protected.original) or any(place.start < end < place.end for place in places):
-        return False
-    position = protected.original_position(end)
-    return not any(element.span.start < position < element.span.end for element in passage.elements)
+        here, there = (
+            bisect_left(paragraph.named, position, key=lambda span: span.start)
+            for position in (original_start, original_end)
+        )
+        named = [span.moved(-original_start) for span in paragraph.named[here:there]]
+        reading = Plain(part.original, passage.part(original_start, part.original))
+        yield Manuscript(reading, [Paragraph(part, moved, named)])
+        start, first, original_start = end, n + 1, original_end

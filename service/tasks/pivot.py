@@ -75,9 +75,10 @@ def _as_one(first: Translation, second: Translation) -> Translation:
 
 
 def _segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
-    """Each segment of the first, with all that became of it: the second may have cut it where it was too long."""
+    """Each segment of the first, with all that became of it: the second may have cut it where it was too long, or read
+    two as one."""
     ends = [segment.source[1] for segment in second]
-    segments = []
+    segments: list[Segment] = []
     for segment in first:
         start, end = segment.target
         targets = []
@@ -85,8 +86,13 @@ def _segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
             if other.source[0] >= end:
                 break
             targets.append(other.target)
-        if targets:
-            segments.append(Segment(source=segment.source, target=(targets[0][0], targets[-1][1])))
+        if not targets:
+            continue
+        source, target = segment.source, (targets[0][0], targets[-1][1])
+        if segments and target[0] < segments[-1].target[1]:
+            before = segments.pop()
+            source, target = (before.source[0], source[1]), (before.target[0], target[1])
+        segments.append(Segment(source=source, target=target))
     return segments
 
 

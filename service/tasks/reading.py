@@ -16,7 +16,7 @@ from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
 from service.text.sentences import sentence_spans, stripped
 from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
-from service.text.spans import Span, overlapping
+from service.text.spans import Span, joined, overlapping
 from service.text.terms import NO_TERMS, Terms
 from service.text.tokenization import Tokenizer
 
@@ -127,7 +127,7 @@ class Reader:
 
     def _spans(self, protected: Protected, passage: Passage) -> list[Span]:
         if passage.sentences is not None:
-            return [protected.edits.after(span) for span in passage.sentences]
+            return joined(map(protected.edits.after, passage.sentences))
         if self.split_sentences:
             return sentence_spans(protected.text, self.direction.source_subtag)
         return [*protected.between_breaks()]

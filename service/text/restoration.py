@@ -17,6 +17,7 @@ from service.text.icu_messages import has_icu_messages
 from service.text.kept_spans import kept_spans
 from service.text.placeholders import Placeholder, Protected, is_letter
 from service.text.scripts import is_unspaced
+from service.text.sentences import FIRST, Before
 from service.text.shortcuts import place_of, sign_of
 from service.text.spans import Edits, Span, edited, overlapping
 
@@ -49,18 +50,23 @@ class _Edit:
 
 
 def restore(
-    protected: Protected, translated: str, slots: Mapping[int, Span], aligned_words: Iterable[AlignedWords] = ()
+    protected: Protected,
+    translated: str,
+    slots: Mapping[int, Span],
+    aligned_words: Iterable[AlignedWords] = (),
+    before: Before = FIRST,
 ) -> Restored:
     """Put every placeholder back.
 
     Args:
         slots: where in the translation the slots of placeholders are, by their numbers.
         aligned_words: of the protected text and of its translation, one for each sentence, in order.
+        before: what comes before a piece of a text.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
     if not protected.edits.old:
         return Restored(translated, Edits((), ()), [], lambda: sentences)
-    return _Restoration(protected, translated, slots, sentences).restored()
+    return _Restoration(protected, translated, slots, sentences, before).restored()
 
 
 def untranslated(protected: Protected) -> Restored:
@@ -76,9 +82,14 @@ def untranslated(protected: Protected) -> Restored:
 
 class _Restoration:
     def __init__(
-        self, protected: Protected, translated: str, slots: Mapping[int, Span], sentences: list[AlignedWords]
+        self,
+        protected: Protected,
+        translated: str,
+        slots: Mapping[int, Span],
+        sentences: list[AlignedWords],
+        before: Before,
     ) -> None:
-        self._protected, self._translated, self._sentences = protected, translated, sentences
+        self._protected, self._translated, self._sentences, self._before_it = protected, translated, sentences, before
         self._slots = slots
         self._written = [
             one.written if one.reads != "shortcut" else sign_of(one.written) for one in protected.placeholders
@@ -198,11 +209,11 @@ class _Restoration:
 
     def _between(self, position: int) -> int:
         """Where in the translation a position between two sentences is: what is between them is the same in both."""
-        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end) - 1
-        if n < 0:
-            return min(position, len(self._translated))
-        before, is_last = self._sentences[n], n + 1 == len(self._sentences)
-        end = len(self._translated) if is_last else self._sentences[n + 1].target[0].start
+        n = bisect_right(self._sentences, position, key=lambda sentence: sentence.source[-1].end)
+        end = self._sentences[n].target[0].start if n < len(self._sentences) else len(self._translated)
+        if n == 0:
+            return min(position, end)
+        before = self._sentences[n - 1]
         return min(before.target[-1].end + position - before.source[-1].end, end)
 
     def _target_words(self, i: int) -> list[Span | None]:
@@ -214,7 +225,7 @@ class _Restoration:
         start, end = slot.pair
         before, after = self._around(start, end)
         touches_before, touches_after = self._touches(i)
-        if before == " " and touches_before and not self._translated[start - 2 : start - 1].isalnum():
+        if before == " " and touches_before and not self._around(start - 1, start)[0].isalnum():
             start -= 1
         if after == " " and touches_after:
             end += 1
@@ -225,6 +236,7 @@ class _Restoration:
         where words have spaces between them."""
         span, original = self._protected.placeholders[i].span, self._protected.original
         before, after = original[max(0, span.start - 1) : span.start], original[span.end : span.end + 1]
+        before = before or self._before_it.source
         return before != "" and not before.isspace() and not is_unspaced(before), is_letter(after)
 
     def _before(self, point: int, i: int) -> _Edit:
@@ -269,7 +281,8 @@ class _Restoration:
         return self._protected.placeholders[edit.placeholder].stand_in != ""
 
     def _around(self, start: int, end: int) -> tuple[str, str]:
-        return self._translated[max(0, start - 1) : start], self._translated[end : end + 1]
+        before = self._translated[max(0, start - 1) : start] if start > 0 else self._before_it.target
+        return before, self._translated[end : end + 1]
 
     def _words(self, moves: Edits, copies: list[tuple[Span, Span]]) -> list[AlignedWords]:
         """With each placeholder as a word, which is aligned to itself alone."""

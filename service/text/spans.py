@@ -29,6 +29,17 @@ def overlapping(spans: Sequence[Span], span: Span) -> tuple[int, int]:
     return first, max(first, bisect_left(spans, span.end, key=lambda other: other.start))
 
 
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Spans in order, those that have characters in common as one."""
+    found: list[Span] = []
+    for span in spans:
+        if found and span.start < found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found
+
+
 @dataclass(frozen=True)
 class Edits:
     """Which spans of a text were replaced, in order, and where what they were replaced by is in the new text."""
@@ -43,6 +54,22 @@ class Edits:
     def before(self, span: Span) -> Span:
         """Where a span of the new text was in the old one."""
         return _moved(span, self.new, self.old)
+
+
+def chained(parts: Iterable[tuple[Edits, int, int]]) -> Edits:
+    """The edits of the parts of a text as those of all of it.
+
+    Args:
+        parts: of each its edits, and its length before and after them.
+    """
+    old: list[Span] = []
+    new: list[Span] = []
+    n_before = n_after = 0
+    for edits, length_before, length_after in parts:
+        old += [span.moved(n_before) for span in edits.old]
+        new += [span.moved(n_after) for span in edits.new]
+        n_before, n_after = n_before + length_before, n_after + length_after
+    return Edits(tuple(old), tuple(new))
 
 
 def edited(text: str, replacements: Iterable[tuple[Span, str]]) -> tuple[str, Edits]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.schemas.answers import Links, ShownToken
-from service.tasks.pivot import _composed
+from service.schemas.answers import Links, Segment, ShownToken
+from service.tasks.pivot import _composed, _segments
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
 
@@ -175,3 +175,10 @@ def test_an_alignment_is_that_of_both() -> None:
     both = _composed(first, second)
     assert both.pairs == "0-0 1-1"
     assert both.spans == [((0, 2), (0, 3)), ((3, 8), (4, 8))]
+
+
+def test_segments_that_the_second_leg_reads_as_one_are_one() -> None:
+    first = [Segment(source=(n, n + 1), target=(10 * n, 10 * n + 10)) for n in range(4)]
+    second = [Segment(source=place, target=place) for place in ((0, 10), (10, 30), (30, 35), (35, 40))]
+    expected = [((0, 1), (0, 10)), ((1, 3), (10, 30)), ((3, 4), (30, 40))]
+    assert [(one.source, one.target) for one in _segments(first, second)] == expected

@@ -1,7 +1,9 @@
 """Answers in pieces: they make the whole answer, each comes as soon as it is there, and who leaves frees the rest."""
 
 import asyncio
+import itertools
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ TEXTS: list[dict[str, Any]] = [
 
 def events(body: str, media_type: str) -> list[dict[str, Any]]:
     if media_type == "application/x-ndjson":
-        return [json.loads(line) for line in body.splitlines()]
+        return [json.loads(line) for line in body.removesuffix("\n").split("\n")]
     found = []
     for event in body.removesuffix("\n\n").split("\n\n"):
         name, data = event.split("\n")
@@ -70,6 +72,64 @@ async def test_the_pieces_make_the_answer(serve: Serve, body: dict[str, Any], me
     assert [piece["index"] for piece in pieces] == sorted(piece["index"] for piece in pieces)
     for i, translation in enumerate(whole["translations"]):
         assert "".join(piece["piece"] for piece in pieces if piece["index"] == i) == translation["text"]
+
+
+ODD = [
+    *(
+        "the dog runs.",
+        "a cat!",
+        "the {name} sees",
+        "see x_y.",
+        "😀 the man",
+        "don\\'t",
+        "42",
+        "(the",
+        "- a",
+        "a)",
+        "...",
+    ),
+    *(
+        "**old** dog",
+        "**the dog.**",
+        "*a cat*",
+        "[a](b)",
+        "~~a dog~~",
+        "_x_",
+        "<b>the",
+        "{b}red{/b}",
+        "`a b`",
+        "a\\nthe",
+    ),
+    *("@man #tag :smile:", "&File", "ファイル(&F)", "犬が走る。", "猫。", "https://example.org/a.", "%s", "Attend"),
+]
+BETWEEN = [" ", "  ", "", "\n", "\t", "\u3000", "\u200b", " - "]
+
+
+@pytest.mark.parametrize("target", ["en", "de"])
+async def test_pieces_of_odd_texts_make_the_answer(serve: Serve, through_english: Path, target: str) -> None:
+    chance = random.Random(5)
+    texts = [
+        "".join(chance.choice(ODD) + chance.choice(BETWEEN) for _ in range(chance.choice([2, 3, 5, 9])))
+        for _ in range(250)
+    ]
+    body = {
+        "text": texts,
+        "source": "fr",
+        "target": target,
+        "beam_size": 1,
+        "max_target_tokens": 8,
+        "keep": ["dog runs"],
+    }
+    async with serve(artifacts=through_english) as client:
+        whole = (await client.post("/translate", json=body)).raise_for_status().json()
+        *pieces, last = await streamed(client, **body)
+    assert last == whole
+    for i, translation in enumerate(whole["translations"]):
+        assert "".join(piece["piece"] for piece in pieces if piece["index"] == i) == translation["text"], texts[i]
+        segments = translation.get("segments", [])
+        for one, following in itertools.pairwise(segments):
+            assert one["source"][1] <= following["source"][0]
+            assert one["target"][1] <= following["target"][0], texts[i]
 
 
 async def test_there_is_a_piece_for_each_sentence(serve: Serve) -> None:

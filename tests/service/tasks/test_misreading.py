@@ -1,5 +1,6 @@
 """How often a text is read until each of its slots is what the model reads."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,23 @@ from service.tasks.reading import Reader
 from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
 from service.text.slots import Slot
+from service.text.spans import Span
 from service.text.terms import NO_TERMS
 from service.text.tokenization import Tokenizer
+
+
+def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: Artifact) -> None:
+    """Those of a first leg, whose translations are an address together: each would have all of it."""
+    tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
+    [[source_id, *_]] = tokenizer.encode(["dog"])
+    slots = (Slot("dog", source_id, source_id),)
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, NO_TERMS)
+    text = "see https://a.org/the man. a cat"
+    read = plain.read(text)
+    sentences = [Span(0, 18), Span(18, 26), Span(27, 32)]
+    known = replace(read, passage=replace(read.passage, sentences=sentences))
+    (paragraph,) = reader.manuscript(known).paragraphs
+    assert [sentence.span.of(paragraph.protected.text) for sentence in paragraph.sentences] == ["see dog man.", "a cat"]
 
 
 def test_a_line_of_thousands_is_read_a_few_times(
