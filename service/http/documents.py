@@ -4,17 +4,15 @@ import json
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import PurePath
 from typing import Annotated, Any
-from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.documents.kinds import BY_NAME
 from service.errors import FieldsNotAcceptable, NotAcceptable, UnknownDocument, UnsupportedMediaType
 from service.http.access import Guards
 from service.http.dialects.bodies import fields_of
+from service.http.files import A_FILE, as_file, name_of, translated_name
 from service.http.json_route import json_route, validated
 from service.http.problems import documented
 from service.jobs.job import Job, Status
@@ -24,7 +22,6 @@ from service.settings import Settings
 
 STRINGS = {"source", "target", "model", "glossary_id"}
 """Fields of a form that are what they are; others are JSON."""
-MOST_CHARACTERS_OF_NAME = 255
 
 
 class DocumentForm(TranslationOptions):
@@ -66,26 +63,25 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         dependencies=guards.described,
         responses=documented(*guards.statuses, 404, 500),
     )
-    a_file: dict[int | str, dict[str, Any]] = {
-        200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
-    }
 
     @router.post(
         "/translate/document",
         status_code=202,
         response_model_exclude_none=True,
-        responses={**documented(400, 408, 413, 415, 422, 503, 504), **a_file},
+        responses={**documented(400, 408, 413, 415, 422, 503, 504), **A_FILE},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
         timeout_s = _timeout_s(form, settings)
         options = form.model_dump(include={*TranslationOptions.model_fields, "model"}, exclude_unset=True)
-        job, key = await jobs.submit(_name(form.file), form._data, TranslateRequest(text=["-"], **options), timeout_s)
+        job, key = await jobs.submit(
+            name_of(form.file.filename), form._data, TranslateRequest(text=["-"], **options), timeout_s
+        )
         if not form.wait:
             return _card(job, settings, key)
         try:
             await jobs.finished(job.id, key, timeout_s)
-            return _file(*await jobs.result(job.id, key))  # type: ignore[return-value]
+            return as_file(*await jobs.result(job.id, key))  # type: ignore[return-value]
         finally:
             with suppress(UnknownDocument):
                 await jobs.delete(job.id, key)
@@ -98,11 +94,11 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     @router.get(
         "/translate/document/{document_id}/result",
         response_class=Response,
-        responses={**documented(409, 422), **a_file},
+        responses={**documented(409, 422), **A_FILE},
     )
     async def get_result(_: Request, document_id: str, key: str) -> Response:
         """The translated file."""
-        return _file(*await jobs.result(document_id, key))
+        return as_file(*await jobs.result(document_id, key))
 
     @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422))
     async def delete_document(_: Request, document_id: str, key: str) -> Response:
@@ -145,19 +141,13 @@ def _timeout_s(form: DocumentForm, settings: Settings) -> float:
     return timeout_s
 
 
-def _name(file: UploadFile) -> str:
-    """Of the file, without folders."""
-    name = "".join(filter(str.isprintable, PurePath((file.filename or "").replace("\\", "/")).name))
-    return name if len(name) <= MOST_CHARACTERS_OF_NAME else name[-MOST_CHARACTERS_OF_NAME:]
-
-
 def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
     remaining_s = job.remaining_s(time.time())
     return DocumentCard(
         id=job.id,
         key=key,
         status=job.status,
-        file_name=_translated_name(job),
+        file_name=translated_name(job),
         source=job.source,
         target=job.target,
         characters=job.n_characters,
@@ -167,21 +157,3 @@ def _card(job: Job, settings: Settings, key: str | None = None) -> DocumentCard:
         created_at=datetime.fromtimestamp(job.created_at, UTC),
         expires_at=job.finished_at and datetime.fromtimestamp(job.finished_at + settings.documents_kept_s, UTC),
     )
-
-
-def _translated_name(job: Job) -> str:
-    """report.docx becomes report.fr.docx."""
-    name = PurePath(job.file_name)
-    return f"{name.stem}.{job.target}{name.suffix or BY_NAME[job.kind].endings[0]}"
-
-
-def _file(job: Job, data: bytes) -> Response:
-    """What a browser saves, and never shows as a page of this service."""
-    headers = {
-        "content-type": BY_NAME[job.kind].media_type,  # without a charset: some files are UTF-16
-        "content-disposition": f"attachment; filename*=UTF-8''{quote(_translated_name(job), safe='')}",
-        "content-security-policy": "sandbox",
-        "x-content-type-options": "nosniff",
-        "cache-control": "no-store",
-    }
-    return Response(data, headers=headers)

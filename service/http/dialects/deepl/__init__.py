@@ -1,4 +1,4 @@
-"""DeepL: translations, languages, usage, glossaries."""
+"""DeepL: translations, languages, usage, glossaries, documents."""
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
@@ -7,6 +7,7 @@ from service.errors import FieldsNotAcceptable
 from service.http.access import Access
 from service.http.dialects.bodies import fields_of, form_or_json
 from service.http.dialects.deepl import languages
+from service.http.dialects.deepl.documents import add_documents, read_form
 from service.http.dialects.deepl.errors import KEY, DeepLError
 from service.http.dialects.deepl.glossaries import add_glossaries
 from service.http.dialects.deepl.translate import add_translate
@@ -28,6 +29,8 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     router = DEEPL.router(access.guards(KEY), form_or_json)
     add_translate(router, serving, settings)
     add_glossaries(router, serving)
+    uploads = DEEPL.router(access.guards(KEY), read_form)
+    add_documents(router, uploads, serving, settings)
 
     @router.get("/v2/languages", response_model_exclude_none=True)
     async def list_languages(http: Request) -> list[languages.DeepLLanguage]:
@@ -45,7 +48,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         with serving.use() as models:
             return DeepLUsage(character_count=models.metrics.n_characters())
 
-    return [router]
+    return [router, uploads]
 
 
 DEEPL = Dialect(
@@ -54,5 +57,5 @@ DEEPL = Dialect(
     paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
     error=DeepLError,
     routers=routers,
-    statuses={401: 403, 422: 400},
+    statuses={401: 403, 409: 503, 415: 400, 422: 400},
 )
