@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from service.database import Database
 from service.errors import NotAcceptable, UnknownGlossary
@@ -43,6 +44,8 @@ CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 MOST_GLOSSARIES = 1_000
 MOST_DICTIONARIES = 100
 """Of one glossary."""
+MOST_AT_ONCE = 5
+"""Of one request."""
 MOST_TABLES = 16
 """Dictionaries that are kept ready to look terms up."""
 
@@ -74,7 +77,8 @@ class Glossaries:
 
     def __init__(self, directory: Path) -> None:
         self._database = Database(directory / "glossaries.sqlite", SCHEMA)
-        self._tables: OrderedDict[str, TermTable] = OrderedDict()
+        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()
+        """By the versions of the dictionaries that they are made of."""
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
         """Raises NotAcceptable: two dictionaries are of the same pair, or there are too many of something."""
@@ -161,9 +165,12 @@ class Glossaries:
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
         """What finds the terms of the dictionary for a pair of languages, of which regions count as far as they can.
 
+        Args:
+            glossary_id: one, or several with commas between them. Of those that have a term the first counts.
+
         Raises:
             UnknownGlossary: there is none.
-            NotAcceptable: it has no dictionary for these languages.
+            NotAcceptable: it has no dictionary for these languages, or there are too many.
         """
         return await asyncio.to_thread(self._table, glossary_id, source, target)
 
@@ -171,19 +178,20 @@ class Glossaries:
         self._database.close()
 
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
+        ids = glossary_id.split(",")
+        if len(ids) > MOST_AT_ONCE:
+            raise NotAcceptable(f"there are {len(ids)} glossaries, the limit is {MOST_AT_ONCE}")
         with self._database.reading() as database:
-            glossary = self._get(database, glossary_id)
-            pair = _closest(glossary, _pair(source, target))
-            if pair is None:
-                raise NotAcceptable(_no_dictionary(glossary, source, target))
-            where = (glossary_id, *pair)
+            found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
-            (version,) = database.execute(query.format("version"), where).fetchone()
-            table = self._tables.pop(version, None)
+            versions = tuple(database.execute(query.format("version"), where).fetchone() for where in found)
+            table = self._tables.pop(versions, None)
             if table is None:
-                (entries,) = database.execute(query.format("entries"), where).fetchone()
-                table = TermTable(json.loads(entries))
-            self._tables[version] = table
+                entries: dict[str, str] = {}
+                for where in reversed(found):
+                    entries |= json.loads(database.execute(query.format("entries"), where).fetchone()[0])
+                table = TermTable(entries)
+            self._tables[versions] = table
             while len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
             return table
@@ -230,11 +238,14 @@ def _pair(source: str, target: str) -> Pair:
     return source, target
 
 
-def _closest(glossary: Glossary, wanted: Pair) -> Pair | None:
-    """The dictionary for these languages, or for what may stand for them: en for en-GB."""
+def _closest(glossary: Glossary, source: str, target: str) -> Pair:
+    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises NotAcceptable."""
+    wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
-    return wanted if wanted in meant else next(iter(meant), None)
+    if not meant:
+        raise NotAcceptable(_no_dictionary(glossary, source, target))
+    return wanted if wanted in meant else meant[0]
 
 
 def _no_dictionary(glossary: Glossary, source: str, target: str) -> str:

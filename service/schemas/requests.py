@@ -219,7 +219,8 @@ class TranslationOptions(Input):
     glossary_id: str | None = Field(
         default=None,
         min_length=1,
-        description="A glossary from /glossaries, for languages that it has; terms of glossary come before its own.",
+        description="A glossary from /glossaries, for languages that it has, or several with commas between them. "
+        "Terms of glossary come before its own.",
     )
 
 

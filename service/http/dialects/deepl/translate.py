@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 
 from service import dispatch
 from service.directions import Directions
-from service.errors import FieldsNotAcceptable, NotAcceptable
+from service.errors import NotAcceptable
 from service.formats.xml import is_well_formed
 from service.http.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.http.dialects.deepl.languages import code_of, served_source, served_target
@@ -86,13 +86,11 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:
-    """Raises NotAcceptable: there are several, or no language that they are of."""
+    """One, or several with commas between them. Raises NotAcceptable: there is no language that they are of."""
     named = [*filter(None, [request.glossary_id, *request.glossary_ids])]
     if named and not request.source_lang:
         raise NotAcceptable("Use of a glossary requires the source_lang parameter to be specified.")
-    if len(named) > 1:
-        raise FieldsNotAcceptable([(("glossary_ids",), "one glossary is taken, which may have several dictionaries")])
-    return next(iter(named), None)
+    return ",".join(named) or None
 
 
 def _refuse_malformed(request: DeepLTexts) -> None:

@@ -1,6 +1,7 @@
 """DeepL's client keeps glossaries on a real server, and uses them."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -190,11 +191,20 @@ def test_translations_name_a_glossary_that_has_their_languages(client: deepl.Dee
     with pytest.raises(deepl.DeepLException, match="Not found, message: there is no glossary") as raised:
         client.translate_text("a", source_lang="en", target_lang="de", glossary=NOBODY)
     assert raised.value.http_status_code == 404
+    other = client.create_glossary("Others", "en", "de", {"dog": "Hund", "cat": "Mieze"})
+    options: Any = {"source_lang": "en", "target_lang": "de"}
+    for ids, terms in (([made, other], {"Köter", "Mieze"}), ([other.glossary_id, made], {"Hund", "Mieze"})):
+        found = str(client.translate_text("the dog sees a cat", glossary_ids=ids, **options))
+        assert {*re.findall(r"\w+", found)} & {"Köter", "Hund", "Mieze"} == terms
+    with pytest.raises(deepl.DeepLException, match="there is no glossary"):
+        client.translate_text("a", glossary_ids=[made, NOBODY], **options)
     with pytest.raises(deepl.DeepLException, match="'Animals' has no dictionary from en to pt-BR"):
         client.translate_text("a", source_lang="en", target_lang="pt-BR", glossary=made.glossary_id)
     body = {"text": ["the dog"], "target_lang": "de", "glossary_ids": made.glossary_id}
     refused = httpx.post(f"{address}/v2/translate", json=body)
     assert refused.status_code == 400
     assert refused.json() == {"message": "Use of a glossary requires the source_lang parameter to be specified."}
-    found = httpx.post(f"{address}/v2/translate", json=body | {"source_lang": "EN"}).raise_for_status().json()
-    assert "Köter" in found["translations"][0]["text"]
+    answer = httpx.post(f"{address}/v2/translate", json=body | {"source_lang": "EN"}).raise_for_status().json()
+    assert "Köter" in answer["translations"][0]["text"]
+    many = httpx.post(f"{address}/v2/translate", json=body | {"source_lang": "EN", "glossary_ids": ["a"] * 6})
+    assert (many.status_code, many.json()) == (400, {"message": "there are 6 glossaries, the limit is 5"})
