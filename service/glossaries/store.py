@@ -77,8 +77,7 @@ class Glossaries:
 
     def __init__(self, directory: Path) -> None:
         self._database = Database(directory / "glossaries.sqlite", SCHEMA)
-        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()
-        """By the versions of the dictionaries that they are made of."""
+        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # by versions of dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
         """Raises NotAcceptable: two dictionaries are of the same pair, or there are too many of something."""
@@ -187,10 +186,8 @@ class Glossaries:
             versions = tuple(database.execute(query.format("version"), where).fetchone() for where in found)
             table = self._tables.pop(versions, None)
             if table is None:
-                entries: dict[str, str] = {}
-                for where in reversed(found):
-                    entries |= json.loads(database.execute(query.format("entries"), where).fetchone()[0])
-                table = TermTable(entries)
+                stored = [database.execute(query.format("entries"), where).fetchone()[0] for where in reversed(found)]
+                table = TermTable({term: written for one in stored for term, written in json.loads(one).items()})
             self._tables[versions] = table
             while len(self._tables) > MOST_TABLES:
                 self._tables.popitem(last=False)
