@@ -57,5 +57,5 @@ DEEPL = Dialect(
     paths=("/v2", *(f"/v2/{name}" for name in PARTS), "/v3"),
     error=DeepLError,
     routers=routers,
-    statuses={401: 403, 409: 503, 415: 400, 422: 400},
+    statuses={401: 403, 409: 503, 422: 400},
 )

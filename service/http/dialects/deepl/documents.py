@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.errors import FieldsNotAcceptable
+from service.errors import FieldsNotAcceptable, UnsupportedMediaType
 from service.http.dialects.bodies import form_or_json
 from service.http.dialects.deepl.fields import DeepLFields
 from service.http.dialects.deepl.translate import glossary_id_of, languages
@@ -83,7 +83,10 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
             source, target = languages(form, models.directions(None))
         given = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
         native = validated(TranslateRequest, given)
-        job, key = await stores_of(http).documents.submit(name, form._data, native, settings.document_timeout_s)
+        try:
+            job, key = await stores_of(http).documents.submit(name, form._data, native, settings.document_timeout_s)
+        except UnsupportedMediaType as error:
+            raise FieldsNotAcceptable([(("file",), str(error))]) from None
         return DeepLDocumentHandle(document_id=job.id, document_key=key)
 
     @router.post("/v2/document/{document_id}", response_model_exclude_none=True)

@@ -21,7 +21,8 @@ class DeepLError(ErrorBody):
             return cls(message=str(error))
         loc, reason = error.fields[0]
         name = next(part for part in reversed(loc) if isinstance(part, str))
-        return cls(message=f"Value for '{name}' not supported.", detail=reason)
+        message = "Invalid file data." if name == "file" else f"Value for '{name}' not supported."
+        return cls(message=message, detail=reason)
 
 
 async def _key(request: Request) -> bytes | None:

@@ -105,7 +105,7 @@ def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) ->
             "Value for 'output_format' not supported., detail: a file of txt is written as such",
         ),
         ({"style_rule": "s"}, "Value for 'style_id' not supported."),
-        ({"filename": "a.pdf"}, "pdf"),
+        ({"filename": "a.pdf"}, "Invalid file data., detail: the file's name ends in .pdf; documents are .docx, "),
         ({"input_document": b"\\x00" * 9, "filename": "a.docx"}, "docx"),
         ({"glossary": "nothing", "source_lang": "en"}, "there is no glossary nothing"),
     ],
@@ -123,7 +123,7 @@ def test_forms_without_a_file_or_a_key_are_refused(address: str) -> None:
     assert httpx.post(url, files={"file": ("a.txt", b"a")}).status_code == 403
     for sent in ({"data": {"target_lang": "de", "file": "a"}}, {"json": {"target_lang": "de"}}):
         refused = httpx.post(url, headers=headers, **sent)  # type: ignore[arg-type]
-        assert (refused.status_code, refused.json()["message"]) == (400, "Value for 'file' not supported.")
+        assert (refused.status_code, refused.json()["message"]) == (400, "Invalid file data.")
     for path in ("nothing", "nothing/result"):
         nothing = httpx.post(f"{url}/{path}", headers=headers, data={"document_key": "a"})
         assert (nothing.status_code, nothing.json().keys()) == (404, {"message"})
