@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service import dispatch
-from service.documents.contents import Contents
 from service.errors import DeadlinePassed, QueueFull, Starting, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
+from service.jobs.reading import Texts
 from service.schemas.requests import TranslateRequest
 from service.schemas.timing import Timing
 from service.serving import Serving
@@ -36,7 +36,7 @@ class Translating:
     glossaries: Glossaries
     settings: Settings
 
-    async def languages(self, contents: Contents, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
+    async def languages(self, document: Texts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
         """From which language into which a document is translated. A document is in one language, by what it begins
         with: a cell of a table is too short to tell.
 
@@ -44,18 +44,18 @@ class Translating:
             RequestError: nothing here does that.
         """
         sample: list[str] = []
-        for text in contents.texts:
-            sample.append(text if contents.format != "html" else f"<p>{text}</p>")
+        for text in document.texts:
+            sample.append(text if document.format != "html" else f"<p>{text}</p>")
             if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
                 break
-        asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": contents.format})
+        asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
         with self.serving.use() as models:
             source, target = await languages_of(models, asked, timeout_s)
         if request.glossary_id is not None and source != target:
             await self.glossaries.table(request.glossary_id, source, target)
         return source, target
 
-    async def texts(self, contents: Contents, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
+    async def texts(self, document: Texts, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
         """A translation for each text of a document; texts that are the same are translated once.
 
         Args:
@@ -67,13 +67,13 @@ class Translating:
         """
         known: dict[str, str] = {}
         n_translated = 0
-        parts = iter([*_parts([*dict.fromkeys(contents.texts)], self.settings.max_texts)])
+        parts = iter([*_parts([*dict.fromkeys(document.texts)], self.settings.max_texts)])
         options = TranslateRequest(text=["-"], source=job.source, target=job.target, **json.loads(job.options))
 
         async def work() -> None:
             nonlocal n_translated
             for part in parts:
-                request = options.model_copy(update={"text": part, "format": contents.format})
+                request = options.model_copy(update={"text": part, "format": document.format})
                 known.update(zip(part, await self._part(request, ends_at), strict=True))
                 n_translated += sum(map(len, part))
                 tell(n_translated)
@@ -84,7 +84,7 @@ class Translating:
         finally:
             for worker in workers:
                 worker.cancel()
-        return [known[text] for text in contents.texts]
+        return [known[text] for text in document.texts]
 
     async def _part(self, request: TranslateRequest, ends_at: float) -> list[str]:
         while True:
@@ -106,9 +106,9 @@ class Translating:
                 return [translation.text for translation in answer.translations]
 
 
-def refuse_long_texts(contents: Contents, most_characters: int) -> None:
+def refuse_long_texts(document: Texts, most_characters: int) -> None:
     """Raises TooLarge: a paragraph is longer than a text may be."""
-    longest = max(map(len, contents.texts), default=0)
+    longest = max(map(len, document.texts), default=0)
     if longest > most_characters:
         raise TooLarge(f"a paragraph of the document has {longest} characters, the limit is {most_characters}")
 

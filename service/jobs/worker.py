@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from service.documents.contents import Contents
-from service.documents.kinds import BY_NAME, Kind, kind_of
 from service.errors import DeadlinePassed, Draining, RequestError
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
+from service.jobs.reading import Reading
 from service.jobs.store import JobStore
 from service.jobs.translation import Translating, refuse_long_texts
 from service.schemas.requests import TranslateRequest
@@ -48,9 +47,8 @@ class DocumentJobs:
         self._settings = settings
         self._translating = Translating(serving, glossaries, settings)
         self._owner = secrets.token_hex(8)
+        self._reading = Reading(UNPACKED * settings.max_body_bytes)
         self._come = asyncio.Event()
-        self._reading = asyncio.Lock()
-        """One document at a time is read, as that takes memory."""
         self._looking: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()
 
@@ -64,6 +62,7 @@ class DocumentJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._reading.stop()
         self._store.close()
 
     async def submit(self, file_name: str, data: bytes, request: TranslateRequest, timeout_s: float) -> tuple[Job, str]:
@@ -78,13 +77,13 @@ class DocumentJobs:
             RequestError: nothing here translates it.
             QueueFull: there are too many.
         """
-        kind, contents = await self._read(file_name, data)
-        refuse_long_texts(contents, self._settings.max_text_characters)
-        languages = await self._translating.languages(contents, request, min(timeout_s, self._settings.max_timeout_s))
+        read = await self._reading.read(file_name, data)
+        refuse_long_texts(read, self._settings.max_text_characters)
+        languages = await self._translating.languages(read, request, min(timeout_s, self._settings.max_timeout_s))
         options = request.model_dump_json(exclude=EXCLUDED, exclude_unset=True)
-        n_characters = sum(map(len, dict.fromkeys(contents.texts)))
+        n_characters = sum(map(len, dict.fromkeys(read.texts)))
         job = await asyncio.to_thread(
-            self._store.add, data, file_name, kind.name, languages, options, n_characters, timeout_s
+            self._store.add, data, file_name, read.kind, languages, options, n_characters, timeout_s
         )
         self._come.set()
         return job
@@ -121,14 +120,6 @@ class DocumentJobs:
         except TimeoutError:
             raise DeadlinePassed(f"the document was not translated within {timeout_s:g} s") from None
 
-    async def _read(self, file_name: str, data: bytes) -> tuple[Kind, Contents]:
-        async with self._reading:
-            return await asyncio.to_thread(self._read_now, file_name, data)
-
-    def _read_now(self, file_name: str, data: bytes) -> tuple[Kind, Contents]:
-        kind = kind_of(file_name, data)
-        return kind, kind.read(data, UNPACKED * self._settings.max_body_bytes)
-
     async def _look(self) -> None:
         """Translate what waits, here or where a server has died, as long as this server runs."""
         while True:
@@ -162,11 +153,9 @@ class DocumentJobs:
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
             data = await asyncio.to_thread(self._store.source, job.id)
-            async with self._reading:
-                contents = await asyncio.to_thread(self._contents, job, data)
-            translations = await self._translating.texts(contents, job, ends_at, hear)
-            async with self._reading:
-                return await asyncio.to_thread(contents.written, translations)
+            read = await self._reading.read(job.file_name, data, job.kind)
+            translations = await self._translating.texts(read, job, ends_at, hear)
+            return await self._reading.written(job.kind, data, translations)
 
         async def tell() -> None:
             try:
@@ -191,6 +180,3 @@ class DocumentJobs:
         finally:
             working.cancel()
             telling.cancel()
-
-    def _contents(self, job: Job, data: bytes) -> Contents:
-        return BY_NAME[job.kind].read(data, UNPACKED * self._settings.max_body_bytes)

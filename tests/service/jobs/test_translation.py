@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from service import dispatch
-from service.documents.contents import Contents
 from service.errors import Broken, DeadlinePassed, QueueFull, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs import translation
 from service.jobs.job import Job
+from service.jobs.reading import Texts
 from service.jobs.translation import PARTS_AT_ONCE, Translating, refuse_long_texts
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
@@ -59,7 +59,7 @@ class Models:
 async def translated(
     models: Models, texts: list[str], timeout_s: float = 60, told: list[int] | None = None
 ) -> list[str]:
-    contents = Contents(texts, "html", lambda _: b"")
+    contents = Texts("txt", "html", texts)
     translating = Translating(models, Glossaries(Path("nowhere")), Settings(max_texts=8))  # type: ignore[arg-type]
     ends_at = asyncio.get_running_loop().time() + timeout_s
     return await translating.texts(contents, JOB, ends_at, [].append if told is None else told.append)
@@ -104,10 +104,10 @@ async def test_a_full_queue_is_waited_for_and_other_failures_are_not(monkeypatch
 
 
 def test_a_paragraph_may_be_as_long_as_a_text() -> None:
-    refuse_long_texts(Contents([], "text", lambda _: b""), 3)
-    refuse_long_texts(Contents(["abc", "d"], "text", lambda _: b""), 3)
+    refuse_long_texts(Texts("txt", "text", []), 3)
+    refuse_long_texts(Texts("txt", "text", ["abc", "d"]), 3)
     with pytest.raises(TooLarge, match="a paragraph of the document has 4 characters, the limit is 3"):
-        refuse_long_texts(Contents(["abc", "abcd"], "text", lambda _: b""), 3)
+        refuse_long_texts(Texts("txt", "text", ["abc", "abcd"]), 3)
 
 
 async def test_the_language_of_a_document_is_that_of_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ async def test_the_language_of_a_document_is_that_of_its_beginning(monkeypatch: 
     translating = Translating(Models(monkeypatch), Glossaries(Path("nowhere")), Settings())  # type: ignore[arg-type]
     request = TranslateRequest(text=["-"], source="auto", target="en")
     for texts, form in ((["le chien"] * 10_000, "html"), (["le chien"], "text"), ([], "text")):
-        contents = Contents(texts, form, lambda _: b"")  # type: ignore[arg-type]
+        contents = Texts("txt", form, texts)  # type: ignore[arg-type]
         assert await translating.languages(contents, request, 60) == ("fr", "en")
     [of_html], [of_text], [of_none] = (one.text for one in asked)
     assert of_html.startswith("<p>le chien</p>\n\n<p>le chien</p>")
