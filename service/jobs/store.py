@@ -6,18 +6,17 @@ claimed by another one. Whoever deletes a job takes it from the server that work
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
 from service.database import Database
 from service.errors import DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.jobs.files import JobFiles
 from service.jobs.job import Job
 
 SCHEMA = """
@@ -63,7 +62,7 @@ class JobStore:
     """
 
     def __init__(self, directory: Path, kept_s: float, most: int, clock: Callable[[], float] = time.time) -> None:
-        self._files = directory / "documents"
+        self._files = JobFiles(directory / "documents")
         self._database = Database(directory / "documents.sqlite", SCHEMA)
         self._kept_s = kept_s
         self._most = most
@@ -87,8 +86,7 @@ class JobStore:
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
         now = self._clock()
-        self._files.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._write(self._source(job_id), data)
+        self._files.write_source(job_id, data)
         row = (job_id, file_name, kind, *languages, options, n_characters, now, now + timeout_s, _digest(key))
         try:
             with self._database.writing() as database:
@@ -99,7 +97,7 @@ class JobStore:
                     row,
                 )
         except BaseException:
-            self._source(job_id).unlink()
+            self._files.delete_source(job_id)
             raise
         return self.get(job_id, key), key
 
@@ -126,10 +124,7 @@ class JobStore:
             raise DocumentFailed(f"the document could not be translated: {job.error}")
         if job.status != "done":
             raise NotYet(f"the document is not translated yet: it is {job.status}")
-        try:
-            data = self._result(job_id).read_bytes()
-        except FileNotFoundError:  # forgotten just now
-            raise UnknownDocument("there is no document of this id and key; it may have been forgotten") from None
+        data = self._files.result(job_id)
         with self._database.writing() as database:
             database.execute("UPDATE jobs SET fetched = 1 WHERE id = ?", (job_id,))
         return job, data
@@ -167,10 +162,7 @@ class JobStore:
 
     def source(self, job_id: str) -> bytes:
         """The document as it came. Raises UnknownDocument: it was deleted."""
-        try:
-            return self._source(job_id).read_bytes()
-        except FileNotFoundError:
-            raise UnknownDocument("the document was deleted") from None
+        return self._files.source(job_id)
 
     def tell(self, job_id: str, owner: str, n_translated: int) -> bool:
         """The owner is alive, and so far; whether the job is still its own."""
@@ -192,10 +184,10 @@ class JobStore:
 
     def finish(self, job_id: str, owner: str, result: bytes) -> None:
         """The document is translated, if anybody still wants it."""
-        self._write(self._result(job_id), result)
+        self._files.write_result(job_id, result)
         with self._database.writing() as database:
             if not self._is_own(database, job_id, owner):
-                self._result(job_id).unlink(missing_ok=True)
+                self._files.delete_result(job_id)
             else:
                 self._finish(database, job_id, "done", None)
 
@@ -217,10 +209,7 @@ class JobStore:
             for (job_id,) in late:
                 self._finish(database, job_id, "error", "the deadline passed before its translation began")
             known = {job_id for (job_id,) in database.execute("SELECT id FROM jobs")}
-        for file in self._files.iterdir() if self._files.is_dir() else ():
-            with suppress(FileNotFoundError):
-                if file.stem not in known and file.stat().st_mtime < time.time() - SILENT_S:
-                    file.unlink()
+        self._files.delete_others(known)
 
     def close(self) -> None:
         self._database.close()
@@ -244,23 +233,12 @@ class JobStore:
             "UPDATE jobs SET status = ?, error = ?, finished_at = ?, owner = NULL WHERE id = ?",
             (status, error, self._clock(), job_id),
         )
-        self._source(job_id).unlink(missing_ok=True)
+        self._files.delete_source(job_id)
 
     def _forget(self, database: sqlite3.Connection, job_id: str) -> None:
         database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
-        for file in (self._source(job_id), self._result(job_id)):
-            file.unlink(missing_ok=True)
-
-    def _source(self, job_id: str) -> Path:
-        return self._files / f"{job_id}.source"
-
-    def _result(self, job_id: str) -> Path:
-        return self._files / f"{job_id}.result"
-
-    def _write(self, file: Path, data: bytes) -> None:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as writing:
-            writing.write(data)
+        self._files.delete_source(job_id)
+        self._files.delete_result(job_id)
 
 
 def _digest(key: str) -> bytes:

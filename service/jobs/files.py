@@ -1,0 +1,60 @@
+"""The files of documents: each as it came, and as it is translated, for this service's user alone."""
+
+import os
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from service.errors import UnknownDocument
+
+YOUNG_S = 15.0
+"""A file without a job that is so old is one that was left behind; a younger one may be about to get its job."""
+
+
+class JobFiles:
+    """Whoever reads one that was deleted meanwhile gets UnknownDocument.
+
+    Args:
+        directory: where they are, or will be.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def write_source(self, job_id: str, data: bytes) -> None:
+        self._write(f"{job_id}.source", data)
+
+    def write_result(self, job_id: str, data: bytes) -> None:
+        self._write(f"{job_id}.result", data)
+
+    def source(self, job_id: str) -> bytes:
+        return self._read(f"{job_id}.source")
+
+    def result(self, job_id: str) -> bytes:
+        return self._read(f"{job_id}.result")
+
+    def delete_source(self, job_id: str) -> None:
+        (self._directory / f"{job_id}.source").unlink(missing_ok=True)
+
+    def delete_result(self, job_id: str) -> None:
+        (self._directory / f"{job_id}.result").unlink(missing_ok=True)
+
+    def delete_others(self, known: Collection[str]) -> None:
+        """Delete what belongs to no job that is known."""
+        for file in self._directory.iterdir() if self._directory.is_dir() else ():
+            with suppress(FileNotFoundError):
+                if file.stem not in known and file.stat().st_mtime < time.time() - YOUNG_S:
+                    file.unlink()
+
+    def _write(self, name: str, data: bytes) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as writing:
+            writing.write(data)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return (self._directory / name).read_bytes()
+        except FileNotFoundError:
+            raise UnknownDocument("the document was deleted") from None
