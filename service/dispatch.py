@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from service.directions import Directions
+from service.engine.admission import Admission
 from service.errors import NotAcceptable, UnknownGlossary
 from service.glossaries.store import Glossaries
 from service.registry import Models
@@ -58,7 +59,8 @@ async def translate(
         UnknownGlossary: there is none of this id.
         RequestError: what translators raise.
     """
-    answer = await _translated(models, request, timeout_s, timing, hear, glossaries)
+    with Admission(models.metrics.of_task("translation")) as admission:
+        answer = await _translated(models, request, timeout_s, timing, admission, hear, glossaries)
     models.metrics.characters.inc(answer.usage.characters)
     return answer
 
@@ -117,19 +119,20 @@ async def _translated(
     request: TranslateRequest,
     timeout_s: float,
     timing: Timing,
+    admission: Admission,
     hear: Hear | None,
     glossaries: Glossaries | None,
 ) -> TranslateResponse:
     directions = models.directions(request.model)
     if must_be_detected(directions, request):
-        return await _translate_detected(directions, request, timeout_s, timing, hear, glossaries)
+        return await _translate_detected(directions, request, timeout_s, timing, admission, hear, glossaries)
     if (both := same_languages(directions, request)) is not None:
         unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
         return _answer(request, unchanged, *both)
     route = directions.route(request.source, request.target, request.pivot)
     source, target = route[0][1].source, route[-1][1].target
     stored = await _stored(glossaries, request, source, target)
-    translations = await pivot.translate(route, request, timeout_s, timing, hear, stored)
+    translations = await pivot.translate(route, request, timeout_s, timing, admission, hear, stored)
     return _answer(request, translations, source, target, route)
 
 
@@ -138,6 +141,7 @@ async def _translate_detected(
     request: TranslateRequest,
     timeout_s: float,
     timing: Timing,
+    admission: Admission,
     hear: Hear | None,
     glossaries: Glossaries | None,
 ) -> TranslateResponse:
@@ -166,6 +170,7 @@ async def _translate_detected(
             part,
             ends_at - perf_counter(),
             timing,
+            admission,
             hear and _hear_of(places[name], hear),
             stored.get(name),
         )

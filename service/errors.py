@@ -191,6 +191,11 @@ class InferenceFailed(RequestError):
     status, title = 500, "Internal Server Error"
 
 
+def unexpected(request_id: str) -> InferenceFailed:
+    """What is said of an error that nobody expected: nothing of its cause."""
+    return InferenceFailed(f"an unexpected error; the log has it under request id {request_id}")
+
+
 class Unavailable(RetryLater):
     """`reason` is the label under which metrics count the refusal."""
 

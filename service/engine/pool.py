@@ -10,8 +10,9 @@ from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from service.contract import Answer, EngineState
+from service.engine.admission import Admission
 from service.engine.scheduler import Sequence
-from service.errors import DeadlinePassed, Draining, NotAcceptable, QueueFull, Starting, Unavailable
+from service.errors import DeadlinePassed, Draining, NotAcceptable, Starting
 from service.metrics import TaskMetrics
 
 Output = TypeVar("Output")
@@ -77,32 +78,29 @@ class Pool(Generic[Output]):
         # A sequence is a work of 1 or more: a loop with less than this refuses nothing while the last one is kept free.
         self._plenty = min(PLENTY, max_waiting)
 
-    async def run(self, sequences: list[Sequence[Output]], deadline: float, accepted: bool = False) -> Answer[Output]:
+    async def run(
+        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission | None = None
+    ) -> Answer[Output]:
         """Submit and wait; a cancelled wait cancels the request. No sequences are no request.
 
         Args:
-            accepted: whether they are more work for a request that was accepted: it goes on while the pool drains.
+            admission: of the request that these are a part of; they are all of one otherwise.
 
         Raises:
             NotAcceptable: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first loop that failed; the others drop their parts.
         """
-        if self._draining and not accepted:
-            self._metrics.rejected(Draining.reason)
+        if admission is None:
+            with Admission(self._metrics) as admission:
+                return await self.run(sequences, deadline, admission)
+        if self._draining and not admission.accepted:
             raise Draining(f"{self.name} is draining and takes no new requests", retry_after_s=5)
         self.refuse_beyond_limit(len(sequences))
         late_s = self.clock() - deadline
         if sequences and late_s >= 0:
             raise DeadlinePassed(f"the deadline passed {late_s:.1f} s ago, before this work was queued")
-        try:
-            answers = await self._answers(sequences, deadline)
-        except asyncio.CancelledError:
-            self._metrics.cancelled("client_gone")
-            raise
-        except DeadlinePassed:
-            self._metrics.cancelled("deadline")
-            raise
+        answers = await self._answers(sequences, deadline, admission)
         return Answer(
             [sequence.output for sequence in sequences],
             queue_s=max((answer.queue_s for answer in answers), default=0.0),
@@ -122,25 +120,22 @@ class Pool(Generic[Output]):
                 f"the limit is {self._max_sequences}"
             )
 
-    async def _answers(self, sequences: list[Sequence[Output]], deadline: float) -> list[Answer[Output]]:
-        accepted = False
+    async def _answers(
+        self, sequences: list[Sequence[Output]], deadline: float, admission: Admission
+    ) -> list[Answer[Output]]:
+        for sequence in sequences:
+            sequence.accepted = admission.accepted
         futures = []
         try:
             for loop, part in self._parts(sequences):
                 futures.append(loop.submit(self.name, part, deadline))
-            accepted = True
+            admission.accepted = True
             # A loop keeps the deadline itself; one that is stuck does not.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
                 answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
                 return answers
         except TimeoutError:
             raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the loop does not answer") from None
-        except Unavailable as error:
-            if accepted and not isinstance(error, QueueFull):  # a loop tells this only later
-                self._metrics.cancelled(error.reason)
-            else:
-                self._metrics.rejected(error.reason)
-            raise
         finally:
             for future in futures:
                 future.cancel()  # of no effect on those that are answered

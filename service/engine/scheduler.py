@@ -39,6 +39,8 @@ class Sequence(Generic[Output]):
     """Most decoder rows that it takes."""
     n_target: int = 0
     """Target tokens, if a target is read with the source."""
+    accepted: bool = False
+    """Whether it is more work for a request that was accepted, and so not refused any more."""
     finished: bool = False
     turn: int = 0
     """While it waits: the smallest turn is next."""
@@ -90,7 +92,7 @@ class Scheduler(Generic[Output]):
         turn_of, now = attrgetter("turn"), self._virtual_time
         turns = [now + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0) for i in range(len(sequences))]
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
-        if before >= self.max_waiting:
+        if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
             raise QueueFull(
                 f"the queue is full: {before} sequences would be before it, the limit is {self.max_waiting}"
             )

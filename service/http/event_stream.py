@@ -1,22 +1,31 @@
 """Answers in pieces, each sent as soon as it is there: server-sent events, or lines of JSON."""
 
+import re
 from collections.abc import AsyncGenerator
 
 from fastapi import Request, Response
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from service.errors import RequestError
+from service.errors import RequestError, unexpected
 from service.http.problems import refusal
 from service.schemas.answers import Piece
 
-EVENTS, LINES = "text/event-stream", "application/x-ndjson"
+EVENTS, LINES, JSON = "text/event-stream", "application/x-ndjson", "application/json"
+QUALITY = re.compile(r"\bq\s*=\s*(\d(?:\.\d*)?)")
+LINE_ENDS = str.maketrans({character: f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"})
+"""JSON may have them as they are, and some clients end a line there."""
 
 
 def wanted(request: Request) -> str | None:
-    """The media type in which a client wants to have an answer in pieces, if it does."""
-    accepted = request.headers.get("accept", "")
-    return next((media_type for media_type in (EVENTS, LINES) if media_type in accepted), None)
+    """The media type in which a client wants to have an answer in pieces, if it names one, and likes JSON no more."""
+    accepted: dict[str, float] = {}
+    for one in ",".join(request.headers.getlist("accept")).lower().split(","):
+        media_type, _, parameters = one.partition(";")
+        quality = QUALITY.search(parameters)
+        accepted[media_type.strip()] = float(quality[1]) if quality else 1
+    best = max(EVENTS, LINES, JSON, key=lambda media_type: accepted.get(media_type, 0))
+    return best if best != JSON and accepted.get(best) else None
 
 
 class EventStream(Response):
@@ -38,13 +47,17 @@ class EventStream(Response):
         self._request = request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             await self._send(send, _name(self._first), self._json(self._first))
             async for one in self._rest:
                 await self._send(send, _name(one), self._json(one))
         except RequestError as error:
             await self._send(send, "error", bytes(refusal(self._request, error).body))
+        except Exception:  # the middleware logs it, and breaks the answer off
+            failed = unexpected(self._request.state.request_id)
+            await self._send(send, "error", bytes(refusal(self._request, failed).body))
+            raise
         finally:
             await self._rest.aclose()
         await send({"type": "http.response.body", "body": b""})
@@ -55,7 +68,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
     def _json(self, one: BaseModel) -> bytes:
-        return one.model_dump_json(exclude_none=True).encode()
+        return one.model_dump_json(exclude_none=True).translate(LINE_ENDS).encode()
 
 
 def _name(one: BaseModel) -> str:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge
+from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
 from service.http.dialects.dialect import AnyDialect, Dialects
 from service.log import harmless
 from service.metrics import Metrics
@@ -197,7 +197,7 @@ class _Exchange:
         else:
             fields = {"request_id": self.request_id}
             logger.error("request %s failed", self.request_id, exc_info=error, extra=fields)
-            refused = InferenceFailed(f"an unexpected error; the log has it under request id {self.request_id}")
+            refused = unexpected(self.request_id)
         if self.status is not None:
             raise error
         await dialect.refusal(Request(self._scope), refused)(self._scope, self._receive, self.send)

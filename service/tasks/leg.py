@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from service.engine.admission import Admission
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Translation
@@ -43,6 +44,7 @@ class Leg:
 
     Args:
         timeout_s: for all that is done from now on.
+        admission: of the request.
         stored: terms beside those of the request.
 
     Raises:
@@ -57,6 +59,7 @@ class Leg:
         request: TranslateRequest,
         timeout_s: float,
         timing: Timing,
+        admission: Admission,
         stored: TermTable | None = None,
     ) -> None:
         self.manuscripts: list[Manuscript] = []
@@ -64,6 +67,7 @@ class Leg:
         self._direction = direction
         self._request = request
         self._timing = timing
+        self._admission = admission
         self._stored = stored
         self._new_search = translator.new_search(request, direction)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
@@ -128,12 +132,11 @@ class Leg:
         pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
         running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
         sentences = (sentence for manuscript in self.manuscripts for sentence in manuscript.sentences)
-        last, before, accepted, at_once = 0, FIRST, False, FIRST_AT_ONCE
+        last, before, at_once = 0, FIRST, FIRST_AT_ONCE
         try:
             while True:
                 for i, piece in islice(pieces, at_once - len(running)):
-                    running.append((i, piece, asyncio.create_task(self._run([piece], accepted))))
-                    accepted = True
+                    running.append((i, piece, asyncio.create_task(self._run([piece]))))
                 if not running:
                     break
                 i, piece, task = running[0]
@@ -179,9 +182,9 @@ class Leg:
         with self._timing.tokenizing():
             return await beside_each(items, work, self._n_characters, self._deadline - self._pool.clock())
 
-    async def _run(self, manuscripts: list[Manuscript], accepted: bool = False) -> None:
+    async def _run(self, manuscripts: list[Manuscript]) -> None:
         sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
-        self._timing.ran(await self._pool.run(sequences, self._deadline, accepted))
+        self._timing.ran(await self._pool.run(sequences, self._deadline, self._admission))
         await self._rewind(manuscripts)
         await self._attend(manuscripts)
 
@@ -195,7 +198,7 @@ class Leg:
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
                     tried.append((sentence, again))
-            self._timing.ran(await self._pool.run([again for _, again in tried], self._deadline, accepted=True))
+            self._timing.ran(await self._pool.run([again for _, again in tried], self._deadline, self._admission))
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)
@@ -207,7 +210,8 @@ class Leg:
         """See what the decoder attended to in the best translation of each sentence that needs it."""
         passes = self._attention_passes(manuscripts)
         if passes:
-            self._timing.attended(await self._translator.attention_pool.run(passes, self._deadline))
+            attended = await self._translator.attention_pool.run(passes, self._deadline, self._admission)
+            self._timing.attended(attended)
 
     def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[Seen]]:
         """Each reads what the decoder read."""

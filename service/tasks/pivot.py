@@ -8,6 +8,7 @@ from bisect import bisect_left
 from typing import get_args
 
 from service.contract import FinishReason
+from service.engine.admission import Admission
 from service.errors import NotAcceptable
 from service.schemas.answers import Alignment, Links, Segment, ShownToken, Translation
 from service.schemas.requests import TranslateRequest
@@ -27,12 +28,14 @@ async def translate(
     request: TranslateRequest,
     timeout_s: float,
     timing: Timing,
+    admission: Admission,
     hear: Hear | None = None,
     stored: TermTable | None = None,
 ) -> list[Translation]:
     """One translation for each text, in order. One deadline holds for both legs.
 
     Args:
+        admission: of the request.
         hear: gets each piece of a translation as soon as it and those before it are done.
         stored: terms beside those of the request.
 
@@ -45,11 +48,11 @@ async def translate(
         raise NotAcceptable(
             f"attention is of one model, and this translation is made by two, {names}, through {direction.source}"
         )
-    last = Leg(translator, direction, request, timeout_s, timing, stored)
+    last = Leg(translator, direction, request, timeout_s, timing, admission, stored)
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, timeout_s, timing, stored)
+        first = Leg(*earlier[0], plainly, timeout_s, timing, admission, stored)
         await first.read()
         await first.run()
     await last.read(await first.translated() if first else None)

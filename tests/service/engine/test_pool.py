@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.engine.admission import Admission
 from service.engine.pool import PLENTY, Pool
 from service.engine.scheduler import Sequence
 from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
@@ -245,9 +246,57 @@ async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(be
     assert bench.unanswered == {"draining": 1}
     bench.release()
     await accepted
-    more = await bench.pool.run(sequences(2), bench.pool.clock() + 60, accepted=True)
-    assert [tally.steps for tally in more.outputs] == [2]
     bench.stop()
+
+
+async def test_more_work_for_an_accepted_request_waits_in_a_full_queue_of_a_pool_that_drains() -> None:
+    bench = Bench(n_engines=1, max_waiting=1).start()
+    deadline = bench.pool.clock() + 60
+    with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+        await bench.pool.run(sequences(1), deadline, admission)
+        bench.hold()
+        running = bench.run(1)
+        await bench.await_arrivals()
+        waiting = bench.run(1)
+        await asyncio.sleep(0)
+        bench.pool.drain()
+        more = asyncio.ensure_future(bench.pool.run(sequences(2), deadline, admission))
+        await asyncio.sleep(0)
+        bench.release()
+        assert [tally.steps for tally in (await more).outputs] == [2]
+    await asyncio.gather(running, waiting)
+    assert bench.unanswered == {}
+    bench.stop()
+
+
+@pytest.mark.parametrize("reason", ["client_gone", "deadline", "an error"])
+async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> None:
+    bench.hold()
+
+    async def in_parts() -> None:
+        with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+            parts = [bench.pool.run(sequences(1000, 1000), bench.pool.clock() + 60, admission) for _ in range(5)]
+            tasks = [asyncio.ensure_future(part) for part in parts]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    request = asyncio.ensure_future(in_parts())
+    await bench.await_arrivals()
+    if reason == "client_gone":
+        request.cancel()
+    elif reason == "deadline":
+        bench.harnesses[0].clock.now += 61
+    else:
+        bench.harnesses[0].computation.failing = lambda call, _: call == "prefill"
+    bench.release()
+    with pytest.raises((asyncio.CancelledError, DeadlinePassed, InferenceFailed)):
+        await request
+    bench.harnesses[0].computation.failing = lambda call, _: False
+    await bench.settle()
+    assert bench.unanswered == ({reason: 1} if reason != "an error" else {})
 
 
 async def test_who_has_a_broken_engine_and_a_whole_one_asks_the_whole_one(bench: Bench) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from service.schemas.answers import Links, Segment, ShownToken
+from service.tasks.leg import Leg
+from service.tasks.manuscript import Reading
 from service.tasks.pivot import _composed, _segments
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
@@ -143,6 +145,21 @@ async def test_one_deadline_holds_for_both(serve: Serve, through_english: Path) 
     body = {"text": ["the dog " * 200] * 40, "source": "fr", "target": "de", "timeout_s": 0.001}
     async with serve(artifacts=through_english) as client:
         problem(await client.post("/translate", json=body), 504)
+
+
+async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
+    serve: Serve, through_english: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serve(artifacts=through_english) as client:
+        drain, translated = client._transport.app.state.serving.drain, Leg.translated  # type: ignore[attr-defined]
+
+        async def after_a_drain(self: Leg) -> list[Reading]:
+            drain()
+            return await translated(self)
+
+        monkeypatch.setattr(Leg, "translated", after_a_drain)
+        assert await asked(client, text=SENTENCES[0], source="fr", target="de")
+        problem(await client.post("/translate", json={"text": "a", "source": "fr", "target": "de"}), 503)
 
 
 async def test_languages_are_listed_with_what_can_be_had(serve: Serve, through_english: Path) -> None:

@@ -15,6 +15,7 @@ from service.errors import DeadlinePassed
 from service.metrics import Metrics
 from service.registry import load_models
 from service.settings import Settings
+from service.tasks import leg
 from tests.service.conftest import Client, Serve, problem, server_of
 from tests.service.http.test_pivots import through_english
 
@@ -186,6 +187,53 @@ async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, m
     assert (last["status"], last["detail"]) == (504, "too late")
 
 
+async def test_an_error_that_nobody_expected_is_the_last_event_too(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: Any) -> str:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(leg, "composed", fails)
+    async with serve() as client:
+        response = await client.post("/translate", json={"text": "the dog"}, headers={"Accept": "application/x-ndjson"})
+    *pieces, last = events(response.text, "application/x-ndjson")
+    assert pieces
+    assert last["status"] == 500
+    assert "secret" not in last["detail"]
+    assert f"request {last['request_id']} failed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("accepts", "media_type"),
+    [
+        (["*/*"], "application/json"),
+        (["text/event-stream;q=0"], "application/json"),
+        (["text/event-stream; q=0.0, application/x-ndjson"], "application/x-ndjson"),
+        (["application/json, text/event-stream; q=0.5"], "application/json"),
+        (["application/json;q=0.9, text/event-stream"], "text/event-stream"),
+        (["application/json, text/event-stream"], "text/event-stream"),
+        (["application/json", "Text/Event-Stream"], "text/event-stream"),
+        (["text/event-streams"], "application/json"),
+    ],
+)
+async def test_who_names_a_stream_and_likes_it_no_less_gets_one(
+    serve: Serve, accepts: list[str], media_type: str
+) -> None:
+    async with serve() as client:
+        headers = [("Accept", one) for one in accepts]
+        del client.headers["Accept"]
+        response = await client.post("/translate", json={"text": "the dog"}, headers=headers)
+    assert response.headers["Content-Type"].partition(";")[0] == media_type
+
+
+async def test_no_character_of_a_text_ends_a_line(serve: Serve) -> None:
+    async with serve() as client:
+        body = {"text": "a\x85b\u2028c\u2029d", "keep": ["a\x85b\u2028c\u2029d"]}
+        response = await client.post("/translate", json=body, headers={"Accept": "application/x-ndjson"})
+    piece, answer = (json.loads(line) for line in response.text.splitlines())
+    assert piece["piece"] == answer["translations"][0]["text"] == body["text"]
+
+
 async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
     settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
     metrics = Metrics()
@@ -201,9 +249,11 @@ async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
         client.stream("POST", "/translate", json=body, headers={"Accept": "application/x-ndjson"}) as response,
     ):
         assert json.loads(await anext(response.aiter_lines()))["index"] == 0
+    gone = metrics.cancelled.labels("translation", "client_gone")._value
     async with asyncio.timeout(10):
-        while sum(state.waiting + state.running for state in models.states()):
+        while not gone.get() or sum(state.waiting + state.running for state in models.states()):
             await asyncio.sleep(0.01)
     assert 0 < metrics.tokens.labels("translation", "source")._value.get() < 2000 * 5
     server.should_exit = True
     await serving
+    assert gone.get() == 1, "one request, whatever pieces it had"
