@@ -110,6 +110,11 @@ class Settings(BaseSettings):
         "running requests must not stall.",
     )
     max_body_bytes: int = Field(default=1_048_576, ge=1, description="Largest request body; a larger one gets 413.")
+    max_document_bytes: int = Field(
+        default=10_485_760,
+        ge=1,
+        description="The same of a request with a document, which may be four times as large when it is unpacked.",
+    )
     body_timeout_s: Seconds = Field(
         default=30.0, gt=0, description="Seconds in which a body must have come; a slower one gets 408."
     )

@@ -15,7 +15,7 @@ from service.api_docs import api_docs_routes
 from service.http.access import Access
 from service.http.dialects import enabled
 from service.http.dialects.dialect import Dialects
-from service.http.documents import document_routes
+from service.http.documents import DOCUMENT_PATH, document_routes
 from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
@@ -79,6 +79,7 @@ def create_app(
         routes=[route for router in (*native, *of_dialects) for route in router.routes],
     )
     app.state.stores = stores
+    paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
     metrics.watch(serving.states, lambda: serving.unready_reason() is None)
     for route in _plain(app.routes):
         metrics.expect(dialects.of(route.path).name, route.path_format)
@@ -94,6 +95,7 @@ def create_app(
             if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
         },
         max_body_bytes=settings.max_body_bytes,
+        max_bytes_at=dict.fromkeys([DOCUMENT_PATH, *paths_of_documents], settings.max_document_bytes),
         body_timeout_s=settings.body_timeout_s,
         access_log=settings.access_log,
     )

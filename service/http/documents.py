@@ -20,6 +20,7 @@ from service.jobs.worker import DocumentJobs
 from service.schemas.requests import TranslateRequest, TranslationOptions
 from service.settings import Settings
 
+DOCUMENT_PATH = "/translate/document"
 STRINGS = {"source", "target", "model", "glossary_id"}
 """Fields of a form that are what they are; others are JSON."""
 
@@ -65,7 +66,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     )
 
     @router.post(
-        "/translate/document",
+        DOCUMENT_PATH,
         status_code=202,
         response_model_exclude_none=True,
         responses={**documented(400, 408, 413, 415, 422, 503, 504), **A_FILE},

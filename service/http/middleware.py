@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from time import perf_counter
+from types import MappingProxyType
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,6 +44,7 @@ class Middleware:
         dialects: whose errors are answered in shapes of their own.
         at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
         max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
+        max_bytes_at: the same, at paths that have a limit of their own.
         access_log: whether to log a line for each request, and not only for some of those that no route takes.
     """
 
@@ -56,6 +58,7 @@ class Middleware:
         max_body_bytes: int,
         body_timeout_s: float,
         access_log: bool,
+        max_bytes_at: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._app = app
         self._metrics = metrics
@@ -63,6 +66,7 @@ class Middleware:
         self._dialects = dialects
         self._at_once = at_once
         self._max_body_bytes = max_body_bytes
+        self._max_bytes_at = max_bytes_at
         self._body_timeout_s = body_timeout_s
         self._access_log = access_log
         self._lost_told_at = float("-inf")
@@ -77,7 +81,8 @@ class Middleware:
             scope = {**scope, "method": "GET"}
         dialect = self._dialects.of(scope["path"])
         handle = self._at_once.get(scope["path"]) if method == "POST" else None
-        exchange = _Exchange(scope, receive, send, self._serving, self._max_body_bytes, self._body_timeout_s)
+        max_body_bytes = self._max_bytes_at.get(scope["path"], self._max_body_bytes)
+        exchange = _Exchange(scope, receive, send, self._serving, max_body_bytes, self._body_timeout_s)
         try:
             if handle is None:
                 await self._app(scope, exchange.receive, exchange.send)

@@ -87,7 +87,8 @@ def run(
         StartRefused: a model is not as it should be.
     """
     limit = most_connections(settings.max_connections)
-    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, settings.max_body_bytes, metrics)
+    max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
+    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
     config = uvicorn.Config(
         create_app(settings, serving, metrics, keys, origin.reload, rates),
         http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it

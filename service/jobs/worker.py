@@ -27,7 +27,7 @@ TELL_S = 0.5
 """How often it tells of each, and learns whether it was deleted."""
 LOOK_S = 2.0
 """How often it looks for what other servers have left."""
-UNPACKED = 20
+UNPACKED = 4
 """How many times the largest body a document may be, unpacked."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
 """Fields of a request that a job keeps elsewhere, or that a document has no use for."""
@@ -47,7 +47,7 @@ class DocumentJobs:
         self._settings = settings
         self._translating = Translating(serving, glossaries, settings)
         self._owner = secrets.token_hex(8)
-        self._reading = Reading(UNPACKED * settings.max_body_bytes)
+        self._reading = Reading(UNPACKED * settings.max_document_bytes)
         self._come = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._running: set[asyncio.Task[None]] = set()

@@ -44,6 +44,8 @@ class Dialect:
     routers: Callable[[Serving, Settings, Access], list[APIRouter]]
     statuses: Mapping[int, int] = field(default_factory=dict)
     """Of errors: the dialect's by the native ones, where they differ."""
+    paths_of_documents: tuple[str, ...] = ()
+    """Where files are sent to, which may be larger than other bodies."""
     is_open_to_all: bool = False
     """Whether pages of every origin may read answers in a browser."""
 

@@ -149,10 +149,19 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
 async def test_what_cannot_be_translated_is_refused_at_once_in_words(
     serve: Serve, name: str, data: bytes, fields: dict[str, str], code: int, detail: str
 ) -> None:
-    async with serve(max_body_bytes=100_000, max_text_characters=50) as client:
+    async with serve(max_document_bytes=100_000, max_text_characters=50) as client:
         response = await client.post("/translate/document", files=upload(name, data), data=FRENCH | fields)
     found = problem(response, code)["detail"]
     assert found.startswith(detail) or detail in found, found
+
+
+async def test_a_file_may_be_larger_than_other_bodies(serve: Serve) -> None:
+    body = {"text": "a" * 2000}
+    async with serve(max_body_bytes=1000, max_document_bytes=4000) as client:
+        response = await client.post("/translate/document", files=upload("a.txt", b"a\n" * 1000), data=FRENCH)
+        assert response.status_code == 202
+        problem(await client.post("/translate", json=body), 413)
+        problem(await client.post("/translate/document", files=upload("a.txt", b"a\n" * 2000), data=FRENCH), 413)
 
 
 @pytest.mark.parametrize(

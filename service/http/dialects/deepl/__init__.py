@@ -58,4 +58,5 @@ DEEPL = Dialect(
     error=DeepLError,
     routers=routers,
     statuses={401: 403, 409: 503, 422: 400},
+    paths_of_documents=("/v2/document",),
 )

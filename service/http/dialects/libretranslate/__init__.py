@@ -265,5 +265,6 @@ LIBRETRANSLATE = Dialect(
     error=LibreTranslateError,
     routers=routers,
     statuses={401: 403, 413: 400, 422: 400},
+    paths_of_documents=("/libretranslate/translate_file",),
     is_open_to_all=True,
 )
