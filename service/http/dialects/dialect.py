@@ -44,10 +44,10 @@ class Dialect:
     routers: Callable[[Serving, Settings, Access], list[APIRouter]]
     statuses: Mapping[int, int] = field(default_factory=dict)
     """Of errors: the dialect's by the native ones, where they differ."""
-    paths_of_documents: tuple[str, ...] = ()
-    """Where files are sent to, which may be larger than other bodies."""
     is_open_to_all: bool = False
     """Whether pages of every origin may read answers in a browser."""
+    paths_of_documents: tuple[str, ...] = ()
+    """Where files are sent to, which may be larger than other bodies."""
 
     def router(self, guards: Guards, read_body: ReadBody = json_body) -> APIRouter:
         """A router of the dialect's routes that have these guards, and such bodies."""

@@ -316,6 +316,7 @@ async def test_every_metric_of_the_contract_exists(serve: Serve) -> None:
         "running",
         "slots",
         "tokens_total",
+        "characters_total",
         "padding_tokens_total",
         "decode_steps_total",
         "batch_rows",
