@@ -7,7 +7,7 @@ from io import BytesIO
 import docx
 import pytest
 from docx.shared import Inches
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -229,13 +229,15 @@ INSIDE = st.recursive(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(INSIDE).map("".join), st.booleans())
 def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
     data = by_hand(paragraph(inside))
     contents = word.read(data, MOST_BYTES)
     new = translated(contents, backwards)
     assert counted(new) == counted(data)
-    if not backwards:
+    assert sorted(letters(new)) == sorted(letters(data))
+    if not backwards and "fldChar" not in inside:  # text among the instructions of a field may come out beside them
         assert letters(new) == letters(data)
 
 
