@@ -167,10 +167,11 @@ def _written(item: _Item, xml: str) -> str:
 
 
 def _texts(written: str) -> Iterator[Piece]:
-    """A text as pieces: a reference is one by itself."""
-    for part in REFERENCE.split(written):
-        read = unescape(part) if part.startswith("&") else part
-        yield Piece(PieceKind.TEXT, part, text=read if len(read) == 1 else part)
+    """A text as pieces: a reference is one by itself. What a document has declared itself is kept."""
+    for i, part in enumerate(REFERENCE.split(written)):
+        read = unescape(part) if i % 2 else part
+        is_text = i % 2 == 0 or len(read) == 1
+        yield Piece(PieceKind.TEXT, part, text=read) if is_text else Piece(PieceKind.OPAQUE, part)
 
 
 def _could_be_word(piece: Piece) -> bool:
