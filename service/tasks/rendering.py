@@ -68,8 +68,7 @@ def renderings(
         for paragraph in piece.paragraphs:
             text, targets = joined(paragraph, 0, tokenizer, direction, before)
             sentences = _aligned_sentences(paragraph, targets, tokenizer)
-            slots = slot_places(paragraph, targets, tokenizer)
-            restored = _restored(piece, paragraph, text, slots, sentences, before)
+            restored = _restored(piece, paragraph, text, targets, sentences, tokenizer, before)
             yield Rendering(piece, paragraph, text, targets, sentences, restored)
             before = Before(paragraph.protected.text[-1:], text[-1:]) if is_plain else FIRST
 
@@ -155,8 +154,9 @@ def _restored(
     manuscript: Manuscript,
     paragraph: Paragraph,
     text: str,
-    slots: dict[int, Span],
+    targets: list[Span],
     sentences: list[AlignedSentence],
+    tokenizer: Tokenizer,
     before: Before,
 ) -> Restored:
     """A paragraph with its placeholders."""
@@ -167,6 +167,7 @@ def _restored(
     # Only then do all sentences that were attended to have weights.
     read = sentences if manuscript.needs_alignment else []
     aligned_words = [_aligned_words(sentence, paragraph.protected.text, text) for sentence in read]
+    slots = slot_places(paragraph, targets, tokenizer)
     return restore(paragraph.protected, text, slots, aligned_words, before)
 
 
