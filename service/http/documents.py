@@ -129,7 +129,7 @@ def _value(name: str, value: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise FieldsNotAcceptable([((name,), f"must be JSON, and is {value[:40]}")]) from None
 
 

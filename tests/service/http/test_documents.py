@@ -140,6 +140,7 @@ async def test_options_are_those_of_a_translation(serve: Serve) -> None:
         ("a.txt", b"x", {"model": "none"}, 404, "no model named 'none' can translate here"),
         ("a.txt", b"x", {"glossary_id": "none"}, 404, "there is no glossary none"),
         ("a.txt", b"x", {"keep": "dog"}, 422, "keep: must be JSON, and is dog"),
+        ("a.txt", b"x", {"keep": "[" * 20_000}, 422, "keep: must be JSON, and is [[["),
         ("a.txt", b"x", {"beam_size": "9"}, 422, "beam_size: Input should be less than or equal to 8, not 9"),
         ("a.txt", b"x", {"format": "text"}, 422, "format: Extra inputs are not permitted"),
         ("a.txt", b"x", {"timeout_s": "7201"}, 422, "timeout_s is 7201, the limit is 3600"),
