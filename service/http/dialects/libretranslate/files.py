@@ -54,7 +54,9 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
                 await documents.delete(job.id, key)
             raise
         base, name = str(http.base_url).rstrip("/"), quote(translated_name(job), safe="")
-        return TranslatedFile(translatedFileUrl=f"{base}/libretranslate/download_file/{job.id}/{key}/{name}")
+        return TranslatedFile(
+            translatedFileUrl=f"{base}{settings.root_path}/libretranslate/download_file/{job.id}/{key}/{name}"
+        )
 
     @free.get(
         "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=A_FILE

@@ -174,6 +174,15 @@ def test_a_file_is_translated_and_fetched(address: str) -> None:
     )
 
 
+def test_a_file_is_fetched_below_a_proxys_path_too(listen: Listen) -> None:
+    root = f"{listen(root_path='/attend')}/attend"
+    form, files = {"source": "en", "target": "de"}, {"file": ("a.txt", b"the dog runs.")}
+    answer = httpx.post(f"{root}/libretranslate/translate_file", data=form, files=files, timeout=60).raise_for_status()
+    url = answer.json()["translatedFileUrl"]
+    assert url.startswith(f"{root}/libretranslate/download_file/")
+    assert httpx.get(url).raise_for_status().text
+
+
 @pytest.mark.parametrize(
     ("changed", "name", "error"),
     [
