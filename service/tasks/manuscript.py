@@ -116,7 +116,8 @@ def _last_ones(passage: Passage, paragraph: Paragraph) -> Iterator[int]:
         end = sentence.span.end
         position = protected.original_position(end)
         first, last = overlapping(places, Span(end, end))
-        element = bisect_left(outermost, position, key=lambda span: span.end)
+        ends_line = protected.original[position : position + 1] in ("\n", "\r")  # which parts even what touches it
+        element = bisect_left(outermost, position + ends_line, key=lambda span: span.end)
         touches = element < len(outermost) and outermost[element].start <= position
         if first == last and end not in shortcuts and not touches:
             yield n

@@ -136,8 +136,10 @@ async def test_pieces_of_odd_texts_make_the_answer(serve: Serve, through_english
 async def test_there_is_a_piece_for_each_sentence(serve: Serve) -> None:
     async with serve() as client:
         *pieces, _ = await streamed(client, text="the dog. " * 100)
+        *lines, _ = await streamed(client, text="*the dog.*\n**a cat.**\n" * 9)
         *passages, _ = await streamed(client, text="<p>the dog. a cat." * 9, format="html")
     assert len(pieces) == 100
+    assert len(lines) == 18
     assert len(passages) == 9
 
 
