@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Output = TypeVar("Output")
 
 FinishReason = Literal["eos", "length", "repetition"]
+"""The worst comes last."""
 Ints = list[int]
 Candidates = tuple[list[Ints], list[list[float]]]
 """The k most probable next tokens of R rows and their log-probabilities, each (R, k)."""

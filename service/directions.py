@@ -86,16 +86,13 @@ class Directions:
         direct = self._direct(source, target)
         if direct is not None:
             return [direct]
-        nobody = self._nobody(source, target)
-        if self._name is not None or source is None or target is None or are_same(source, target):
-            raise NotAcceptable(nobody)
-        middle = self._pivot(source, target)
-        legs = [self._direct(source, middle), self._direct(middle, target)] if middle is not None else []
-        if not pivot and legs:
-            raise NotAcceptable(f"{nobody}; with pivot it goes through {middle}")
-        if not legs:
-            raise NotAcceptable(nobody)
-        return [leg for leg in legs if leg is not None]
+        through = None
+        if self._name is None and source is not None and target is not None and not are_same(source, target):
+            through = self._through_pivot(source, target)
+        if through is None or not pivot:
+            offer = f"; with pivot it goes through {through[0][1].target}" if through else ""
+            raise NotAcceptable(self._nobody(source, target) + offer)
+        return through
 
     def reachable(self) -> list[Reachable]:
         """Every language, with those into which it is translated."""
@@ -126,12 +123,16 @@ class Directions:
             raise NotAcceptable(f"several could serve, name model, source and target: {named}")
         return fitting[0]
 
-    def _pivot(self, source: str, target: str) -> str | None:
-        """English if it can be, or else what the first model that can writes."""
+    def _through_pivot(self, source: str, target: str) -> Route | None:
+        """Through English if it can be, or else through what the first model that can writes."""
         before = self._met((wanted, ANY) for wanted in Wanted.of_sources(source))
         after = {direction.source for direction in self._met((ANY, wanted) for wanted in Wanted.closest_first(target))}
         found = [direction.target for direction in before if direction.target in after]
-        return PIVOT if PIVOT in found else next(iter(found), None)
+        for middle in [PIVOT] if PIVOT in found else found:
+            into, out_of = self._direct(source, middle), self._direct(middle, target)
+            if into is not None and out_of is not None:
+                return [into, out_of]
+        return None
 
     def _met(self, wishes: Iterator[tuple[Wanted, Wanted]]) -> list[Direction]:
         """The directions of the first wish that there are any for."""

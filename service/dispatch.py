@@ -1,10 +1,10 @@
 """Each text of a request to the model for its source, given or detected; to none, if the source is the target."""
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
 from contextlib import suppress
-from time import perf_counter
 from typing import TypeVar
 
 from service.directions import Directions
@@ -24,9 +24,9 @@ from service.schemas.answers import (
 )
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.schemas.timing import Timing
-from service.sources import AUTO as AUTO
-from service.sources import languages_of_texts, must_be_detected, same_languages
+from service.sources import AUTO, languages_of_texts, must_be_detected, same_languages
 from service.tasks import pivot
+from service.tasks.context import Context
 from service.tasks.detection import detected
 from service.tasks.leg import Hear
 from service.tasks.pivot import Route
@@ -59,8 +59,10 @@ async def translate(
         UnknownGlossary: there is none of this id.
         RequestError: what translators raise.
     """
+    directions = models.directions(request.model)
     with Admission(models.metrics.of_task("translation")) as admission:
-        answer = await _translated(models, request, timeout_s, timing, admission, hear, glossaries)
+        context = Context(time.monotonic() + timeout_s, timing, admission)
+        answer = await _translated(directions, request, context, hear, glossaries)
     models.metrics.characters.inc(answer.usage.characters)
     return answer
 
@@ -115,39 +117,33 @@ async def detect(models: Models, request: DetectRequest, timeout_s: float, timin
 
 
 async def _translated(
-    models: Models,
+    directions: Directions,
     request: TranslateRequest,
-    timeout_s: float,
-    timing: Timing,
-    admission: Admission,
+    context: Context,
     hear: Hear | None,
     glossaries: Glossaries | None,
 ) -> TranslateResponse:
-    directions = models.directions(request.model)
     if must_be_detected(directions, request):
-        return await _translate_detected(directions, request, timeout_s, timing, admission, hear, glossaries)
+        return await _translate_detected(directions, request, context, hear, glossaries)
     if (both := same_languages(directions, request)) is not None:
         unchanged = [_unchanged(i, text, hear) for i, text in enumerate(request.text)]
         return _answer(request, unchanged, *both)
     route = directions.route(request.source, request.target, request.pivot)
     source, target = route[0][1].source, route[-1][1].target
     stored = await _stored(glossaries, request, source, target)
-    translations = await pivot.translate(route, request, timeout_s, timing, admission, hear, stored)
+    translations = await pivot.translate(route, request, context, hear, stored)
     return _answer(request, translations, source, target, route)
 
 
 async def _translate_detected(
     directions: Directions,
     request: TranslateRequest,
-    timeout_s: float,
-    timing: Timing,
-    admission: Admission,
+    context: Context,
     hear: Hear | None,
     glossaries: Glossaries | None,
 ) -> TranslateResponse:
-    ends_at = perf_counter() + timeout_s
     target = directions.target(request.target)
-    languages = await languages_of_texts(directions, request, target, timeout_s, timing)
+    languages = await languages_of_texts(directions, request, target, context.left_s, context.timing)
     routes: dict[str, Route] = {}
     stored: dict[str, TermTable | None] = {}
     places: dict[str, list[int]] = defaultdict(list)
@@ -165,15 +161,7 @@ async def _translate_detected(
     translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
     parts = [request.model_copy(update={"text": [request.text[i] for i in places[name]]}) for name in routes]
     answers = await _all(
-        pivot.translate(
-            routes[name],
-            part,
-            ends_at - perf_counter(),
-            timing,
-            admission,
-            hear and _hear_of(places[name], hear),
-            stored.get(name),
-        )
+        pivot.translate(routes[name], part, context, hear and _hear_of(places[name], hear), stored.get(name))
         for name, part in zip(routes, parts, strict=True)
     )
     for name, answer in zip(routes, answers, strict=True):

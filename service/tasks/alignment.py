@@ -3,6 +3,7 @@
 Legend: T target tokens, S source tokens, W words.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -113,10 +114,46 @@ def _joined(
         links += [(len(sources) + s, len(targets) + t) for s, t in own]
         sources += map(show_source, source)
         targets += map(show_target, target)
+    return _links(sources, targets, links)
+
+
+def _links(sources: list[ShownToken], targets: list[ShownToken], links: list[tuple[int, int]]) -> Links:
     pairs = " ".join([f"{s}-{t}" for s, t in links])
     return Links(
         source=sources, target=targets, pairs=pairs, spans=[(sources[s].span, targets[t].span) for s, t in links]
     )
+
+
+def composed(first: Alignment, second: Alignment) -> Alignment:
+    """That of a translation's translation: from the first one's source to the second one's target."""
+    words = _composed(first.words, second.words)
+    return Alignment.model_construct(**dict(_composed(first, second)), words=words)
+
+
+def _composed(first: Links, second: Links) -> Links:
+    """Wherever links meet in the text between them, which the two may cut into other tokens."""
+    sources: dict[int, list[int]] = {}
+    for s, middle in _numbers(first):
+        sources.setdefault(middle, []).append(s)
+    found = {
+        (s, t)
+        for middle, t in _numbers(second)
+        for other in _overlapping(first.target, second.source[middle])
+        for s in sources.get(other, [])
+    }
+    return _links(first.source, second.target, sorted(found, key=lambda link: (link[1], link[0])))
+
+
+def _numbers(links: Links) -> list[tuple[int, int]]:
+    return [(int(s), int(t)) for s, _, t in (pair.partition("-") for pair in links.pairs.split())]
+
+
+def _overlapping(tokens: list[ShownToken], token: ShownToken) -> range:
+    """Numbers of the tokens, which are in order, that have a character of another one."""
+    start, end = token.span
+    first = bisect_left(tokens, start + 1, key=lambda one: one.span[1])
+    last = bisect_left(tokens, end, key=lambda one: one.span[0])
+    return range(first, max(first, last))
 
 
 def words_of(tokens: list[Token], text: str) -> list[Token]:

@@ -2,9 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence as SequenceOf
+from typing import get_args
 
 import numpy as np
 
+from service.contract import FinishReason
 from service.formats.plain import Plain
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.tasks.alignment import AlignedSentence, View, aligned, split_words
@@ -16,6 +18,8 @@ from service.text.languages import Direction
 from service.text.restoration import restore
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer
+
+WORST_LAST = get_args(FinishReason)
 
 
 def composed(
@@ -106,13 +110,18 @@ def _aligned_in_order(paragraph: Paragraph, translated: str, targets: list[Span]
 def _alternative(sentences: list[Sentence], rank: int, text: str) -> Alternative:
     hypotheses = [sentence.hypothesis(rank) for sentence in sentences]
     target_tokens = sum([len(hypothesis.token_ids) for hypothesis in hypotheses])
-    reasons = {hypothesis.finish_reason for hypothesis in hypotheses}
+    reasons = [hypothesis.finish_reason for hypothesis in hypotheses]
     return Alternative(
         text=text,
         score=sum([hypothesis.log_prob for hypothesis in hypotheses]) / max(1, target_tokens),
-        finish_reason="repetition" if "repetition" in reasons else "length" if "length" in reasons else "eos",
+        finish_reason=worst(reasons),
         target_tokens=target_tokens,
     )
+
+
+def worst(reasons: SequenceOf[FinishReason]) -> FinishReason:
+    """Of why sentences, or the translations that one was made of, ended; `eos` where there are none."""
+    return max(reasons, key=WORST_LAST.index, default="eos")
 
 
 def _attention(

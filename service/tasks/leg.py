@@ -10,14 +10,13 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from service.engine.admission import Admission
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
-from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.composition import composed
+from service.tasks.context import Context
 from service.tasks.manuscript import Manuscript, Reading, Sentence
 from service.tasks.reading import Reader, read
 from service.tasks.rendering import rendered, translated
@@ -43,8 +42,6 @@ class Leg:
     """The way of a request's texts through one translator.
 
     Args:
-        timeout_s: for all that is done from now on.
-        admission: of the request.
         stored: terms beside those of the request.
 
     Raises:
@@ -57,21 +54,17 @@ class Leg:
         translator: Translator,
         direction: Direction,
         request: TranslateRequest,
-        timeout_s: float,
-        timing: Timing,
-        admission: Admission,
+        context: Context,
         stored: TermTable | None = None,
     ) -> None:
         self.manuscripts: list[Manuscript] = []
         self._translator = translator
         self._direction = direction
         self._request = request
-        self._timing = timing
-        self._admission = admission
+        self._context = context
         self._stored = stored
         self._new_search = translator.new_search(request, direction)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
-        self._deadline = self._pool.clock() + timeout_s
         self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
         self._n_characters = sum(map(len, request.text))
 
@@ -115,20 +108,52 @@ class Leg:
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_beyond(translator.max_attention_weights, n_weights)
 
-    async def run(self) -> None:
+    async def run(self, hear: Hear | None = None) -> None:
         """Translate all of them.
 
-        Raises:
-            RequestError: what the engines raise.
-        """
-        await self._run(self.manuscripts)
-
-    async def run_in_pieces(self, hear: Hear) -> None:
-        """Translate all of them, and tell each piece of a text as soon as it and those before it are done.
+        Args:
+            hear: gets each piece of a text as soon as it and those before it are done.
 
         Raises:
             RequestError: what the engines raise.
         """
+        await (self._run(self.manuscripts) if hear is None else self._run_in_pieces(hear))
+
+    async def composed(self) -> list[Translation]:
+        """One translation for each text, in order. Raises DeadlinePassed."""
+        compose = partial(
+            composed,
+            tokenizer=self._tokenizer,
+            direction=self._direction,
+            selection=self._selection,
+            alignment=self._request.alignment,
+        )
+        return await self._beside_each(self.manuscripts, compose)
+
+    async def translated(self) -> list[Reading]:
+        """The translations as texts for another leg. Raises DeadlinePassed."""
+        translate = partial(translated, tokenizer=self._tokenizer, direction=self._direction)
+        return await self._beside_each(self.manuscripts, translate)
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        return self._translator.tokenizer
+
+    async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
+        with self._context.timing.tokenizing():
+            return await beside_each(items, work, self._n_characters, self._context.left_s)
+
+    async def _run(self, manuscripts: list[Manuscript]) -> None:
+        sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
+        await self._search(sequences)
+        await self._rewind(manuscripts)
+        await self._attend(manuscripts)
+
+    async def _search(self, sequences: list[Sequence[Search]]) -> None:
+        context = self._context
+        context.timing.ran(await self._pool.run(sequences, context.deadline, context.admission))
+
+    async def _run_in_pieces(self, hear: Hear) -> None:
         pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
         running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
         sentences = (sentence for manuscript in self.manuscripts for sentence in manuscript.sentences)
@@ -158,36 +183,6 @@ class Leg:
         hear(last, "")
         await self._attend(self.manuscripts)
 
-    async def composed(self) -> list[Translation]:
-        """One translation for each text, in order. Raises DeadlinePassed."""
-        compose = partial(
-            composed,
-            tokenizer=self._tokenizer,
-            direction=self._direction,
-            selection=self._selection,
-            alignment=self._request.alignment,
-        )
-        return await self._beside_each(self.manuscripts, compose)
-
-    async def translated(self) -> list[Reading]:
-        """The translations as texts for another leg. Raises DeadlinePassed."""
-        translate = partial(translated, tokenizer=self._tokenizer, direction=self._direction)
-        return await self._beside_each(self.manuscripts, translate)
-
-    @property
-    def _tokenizer(self) -> Tokenizer:
-        return self._translator.tokenizer
-
-    async def _beside_each(self, items: Iterable[Item], work: Callable[[Item], Result]) -> list[Result]:
-        with self._timing.tokenizing():
-            return await beside_each(items, work, self._n_characters, self._deadline - self._pool.clock())
-
-    async def _run(self, manuscripts: list[Manuscript]) -> None:
-        sequences = [sentence.sequence for manuscript in manuscripts for sentence in manuscript.sentences]
-        self._timing.ran(await self._pool.run(sequences, self._deadline, self._admission))
-        await self._rewind(manuscripts)
-        await self._attend(manuscripts)
-
     async def _rewind(self, manuscripts: list[Manuscript]) -> None:
         """Search again for sentences in which slots are missing, as long as that finds more of them."""
         lacking = [s for manuscript in manuscripts for s in manuscript.sentences if s.slots and not s.has_all_slots]
@@ -198,7 +193,7 @@ class Leg:
                 if search is not None:
                     again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
                     tried.append((sentence, again))
-            self._timing.ran(await self._pool.run([again for _, again in tried], self._deadline, self._admission))
+            await self._search([again for _, again in tried])
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)
@@ -210,8 +205,10 @@ class Leg:
         """See what the decoder attended to in the best translation of each sentence that needs it."""
         passes = self._attention_passes(manuscripts)
         if passes:
-            attended = await self._translator.attention_pool.run(passes, self._deadline, self._admission)
-            self._timing.attended(attended)
+            attended = await self._translator.attention_pool.run(
+                passes, self._context.deadline, self._context.admission
+            )
+            self._context.timing.attended(attended)
 
     def _attention_passes(self, manuscripts: list[Manuscript]) -> list[Sequence[Seen]]:
         """Each reads what the decoder read."""

@@ -5,20 +5,18 @@ are where the first model's alignment has put them.
 """
 
 from bisect import bisect_left
-from typing import get_args
 
-from service.contract import FinishReason
-from service.engine.admission import Admission
 from service.errors import NotAcceptable
-from service.schemas.answers import Alignment, Links, Segment, ShownToken, Translation
+from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
-from service.schemas.timing import Timing
+from service.tasks import alignment
+from service.tasks.composition import worst
+from service.tasks.context import Context
 from service.tasks.leg import Hear, Leg
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from service.text.terms import TermTable
 
-WORST_LAST = get_args(FinishReason)
 Route = list[tuple[Translator, Direction]]
 """One leg or two."""
 
@@ -26,16 +24,13 @@ Route = list[tuple[Translator, Direction]]
 async def translate(
     route: Route,
     request: TranslateRequest,
-    timeout_s: float,
-    timing: Timing,
-    admission: Admission,
+    context: Context,
     hear: Hear | None = None,
     stored: TermTable | None = None,
 ) -> list[Translation]:
     """One translation for each text, in order. One deadline holds for both legs.
 
     Args:
-        admission: of the request.
         hear: gets each piece of a translation as soon as it and those before it are done.
         stored: terms beside those of the request.
 
@@ -48,15 +43,15 @@ async def translate(
         raise NotAcceptable(
             f"attention is of one model, and this translation is made by two, {names}, through {direction.source}"
         )
-    last = Leg(translator, direction, request, timeout_s, timing, admission, stored)
+    last = Leg(translator, direction, request, context, stored)
     first = None
     if earlier:
         plainly = request.model_copy(update={"alternatives": 0, "max_target_tokens": None})
-        first = Leg(*earlier[0], plainly, timeout_s, timing, admission, stored)
+        first = Leg(*earlier[0], plainly, context, stored)
         await first.read()
         await first.run()
     await last.read(await first.translated() if first else None)
-    await (last.run_in_pieces(hear) if hear else last.run())
+    await last.run(hear)
     translations = await last.composed()
     if first is None:
         return translations
@@ -68,12 +63,11 @@ def _as_one(first: Translation, second: Translation) -> Translation:
     for one in (second, *(second.alternatives or [])):
         one.score += first.score
         one.target_tokens += first.target_tokens
-        one.finish_reason = max(one.finish_reason, first.finish_reason, key=WORST_LAST.index)
+        one.finish_reason = worst([first.finish_reason, one.finish_reason])
     second.source_tokens += first.source_tokens
     second.segments = _segments(first.segments or [], second.segments or []) or None
     if first.alignment and second.alignment:
-        words = _composed(first.alignment.words, second.alignment.words)
-        second.alignment = Alignment(**dict(_composed(first.alignment, second.alignment)), words=words)
+        second.alignment = alignment.composed(first.alignment, second.alignment)
     return second
 
 
@@ -97,35 +91,3 @@ def _segments(first: list[Segment], second: list[Segment]) -> list[Segment]:
             source, target = (before.source[0], source[1]), (before.target[0], target[1])
         segments.append(Segment(source=source, target=target))
     return segments
-
-
-def _composed(first: Links, second: Links) -> Links:
-    """From the first one's source to the second one's target, wherever links meet in the text between them. The two
-    may cut that text into other tokens."""
-    sources: dict[int, list[int]] = {}
-    for s, middle in _pairs(first):
-        sources.setdefault(middle, []).append(s)
-    written, reads = first.target, second.source
-    found: set[tuple[int, int]] = set()
-    for middle, t in _pairs(second):
-        for other in _overlapping(written, reads[middle]):
-            found.update((s, t) for s in sources.get(other, []))
-    links = sorted(found, key=lambda link: (link[1], link[0]))
-    return Links(
-        source=first.source,
-        target=second.target,
-        pairs=" ".join(f"{s}-{t}" for s, t in links),
-        spans=[(first.source[s].span, second.target[t].span) for s, t in links],
-    )
-
-
-def _pairs(links: Links) -> list[tuple[int, int]]:
-    return [(int(s), int(t)) for s, _, t in (pair.partition("-") for pair in links.pairs.split())]
-
-
-def _overlapping(tokens: list[ShownToken], token: ShownToken) -> range:
-    """Numbers of the tokens, which are in order, that have a character of another one."""
-    start, end = token.span
-    first = bisect_left(tokens, start + 1, key=lambda one: one.span[1])
-    last = bisect_left(tokens, end, key=lambda one: one.span[0])
-    return range(first, max(first, last))

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from service.schemas.answers import Links, Segment, ShownToken
+from service.tasks.alignment import _composed
 from service.tasks.leg import Leg
 from service.tasks.manuscript import Reading
-from service.tasks.pivot import _composed, _segments
+from service.tasks.pivot import _segments
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
 

@@ -16,6 +16,7 @@ from service.schemas.answers import Translation
 from service.schemas.requests import TranslateRequest
 from service.serving import Serving
 from service.settings import Settings
+from service.sources import AUTO
 
 
 class DeepLTranslation(BaseModel):
@@ -60,7 +61,7 @@ def languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
         NotAcceptable: there is no such formality.
     """
     target = served_target(request.target_lang, directions)
-    source = served_source(request.source_lang, directions) if request.source_lang else dispatch.AUTO
+    source = served_source(request.source_lang, directions) if request.source_lang else AUTO
     if request.formality in ("more", "less"):
         raise NotAcceptable(f"Target language '{request.target_lang.upper()}' doesn't support formality.")
     return source, target

@@ -19,6 +19,7 @@ from service.schemas.answers import DetectedLanguage, Translation
 from service.schemas.requests import DetectRequest, TranslateRequest
 from service.serving import Serving
 from service.settings import Settings
+from service.sources import AUTO
 from service.text.languages import are_same, english_name
 
 MOST_ALTERNATIVES = 7
@@ -147,7 +148,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         with serving.use() as models:
             target = next((one.targets[0] for one in models.directions(None).reachable() if one.targets), "en")
         languages = Languages(
-            source=NamedLanguage(code=dispatch.AUTO, name="Auto Detect"),
+            source=NamedLanguage(code=AUTO, name="Auto Detect"),
             target=NamedLanguage(code=target, name=english_name(target)),
         )
         return FrontendSettings(
@@ -217,7 +218,7 @@ def _native(request: LibreTranslateRequest, texts: list[str], n_alternatives: in
     if n_alternatives and request.format == "text":
         own = max(one.manifest.decoding.beam_size for one in models.translators if one.manifest.decoding)
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, own)}
-    source = dispatch.AUTO if (request.source or "").lower() == dispatch.AUTO else request.source
+    source = AUTO if (request.source or "").lower() == AUTO else request.source
     languages = {"source": source, "target": request.target}
     given = [text or EMPTY for text in texts]
     return validated(TranslateRequest, {"text": given, "format": request.format} | languages | options)
@@ -228,7 +229,7 @@ def _refuse_languages(source: str, target: str, directions: Directions) -> None:
     served = {one.language: one for one in directions.reachable()}
     found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
     for code, language in zip((source, target), found, strict=True):
-        if language is None and code.lower() != dispatch.AUTO:
+        if language is None and code.lower() != AUTO:
             raise BadRequest(f"{code} is not supported")
     one, other = found
     if one and other and other not in {*served[one].targets, *served[one].through_pivot}:
@@ -243,7 +244,7 @@ def _as_asked(
     translated = [one.text if text else "" for text, one in zip(texts, found, strict=True)]
     alternatives = [[other.text for other in one.alternatives or []] for one in found]
     detected = [_detected(one.detected) for one in found]
-    is_list, is_auto = isinstance(request.q, list), str(request.source).lower() == dispatch.AUTO
+    is_list, is_auto = isinstance(request.q, list), str(request.source).lower() == AUTO
     return LibreTranslation(
         translatedText=translated if is_list else translated[0],
         detectedLanguage=(detected if is_list else detected[0]) if is_auto else None,
