@@ -68,8 +68,8 @@ def paragraph(*inside: str) -> str:
     return f'<w:p><w:pPr><w:jc w:val="center"/></w:pPr>{"".join(inside)}</w:p>'
 
 
-def field(instruction: str, result: str) -> str:
+def field(instruction: str, result: str, hidden: str = "") -> str:
     return (
-        f'<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>{instruction}</w:instrText></w:r>'
+        f'<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>{instruction}</w:instrText></w:r>{hidden}'
         f'<w:r><w:fldChar w:fldCharType="separate"/></w:r>{result}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
     )
