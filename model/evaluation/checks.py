@@ -7,6 +7,7 @@ which writes words without spaces, they are found anywhere, but a number is a wo
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal
 
 from model.words import HALF_WIDTH, JAPANESE, JAPANESE_LETTERS
@@ -48,10 +49,15 @@ def plain(text: str) -> str:
 
 def found(pattern: str, text: str) -> str | None:
     """What of the text a pattern of whole words matches."""
-    # Compiling classes of thousands of kanji takes long, and several times as long where case is to be ignored.
-    start, end = EDGES_OF_JAPANESE if JAPANESE.search(text) else EDGES
-    match = re.search(f"{start}(?i:{pattern}){end}", text)
+    match = _words(pattern, JAPANESE.search(text) is not None).search(text)
     return match and match.group()
+
+
+@cache  # a suite has more patterns than re keeps
+def _words(pattern: str, is_japanese: bool) -> re.Pattern[str]:
+    # Compiling classes of thousands of kanji takes long, and several times as long where case is to be ignored.
+    start, end = EDGES_OF_JAPANESE if is_japanese else EDGES
+    return re.compile(f"{start}(?i:{pattern}){end}")
 
 
 def holds(kept: str, text: str) -> bool:

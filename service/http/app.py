@@ -20,7 +20,7 @@ from service.http.glossaries import glossary_routes
 from service.http.keys import Keys
 from service.http.middleware import Middleware
 from service.http.origins import Origins
-from service.http.problems import not_routed, openapi_of
+from service.http.problems import Problem, not_routed, openapi_of
 from service.http.root_path import RootPath
 from service.http.routes import Reload, model_routes, operations_routes
 from service.http.stores import Stores
@@ -103,7 +103,7 @@ def create_app(
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)
-    app.openapi = openapi_of(app)  # type: ignore[method-assign]  # FastAPI's documented way
+    app.openapi = openapi_of(app, [Problem, *(dialect.error for dialect in dialects)])  # type: ignore[method-assign]  # FastAPI's documented way
     return app
 
 

@@ -1,11 +1,12 @@
 """Errors to HTTP, once: every error leaves as RFC 9457 problem details, but below the paths of a dialect."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
@@ -29,8 +30,8 @@ class Problem(BaseModel):
 
 
 MEDIA_TYPE = "application/problem+json"
-A_PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
-OF_FASTAPI = {"schema": {"$ref": "#/components/schemas/HTTPValidationError"}}
+SCHEMAS = "#/components/schemas/"
+OF_FASTAPI = {"schema": {"$ref": f"{SCHEMAS}HTTPValidationError"}}
 
 WHEN = {
     400: "The body is not JSON, not UTF-8, or not an object.",
@@ -89,25 +90,34 @@ def _methods(request: Request) -> str:
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI's description of these problems."""
-    return {status: {"model": Problem, "description": WHEN[status]} for status in statuses}
+    return {status: described(WHEN[status], Problem, MEDIA_TYPE) for status in statuses}
 
 
-def openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """The application's OpenAPI document, in which problems have their own media type, and errors of FastAPI's own
-    validation, which never runs, do not exist."""
-    without_problems = app.openapi
+def described(description: str, error: type[BaseModel], media_type: str) -> dict[str, Any]:
+    """OpenAPI's description of an error. By its name: of a model FastAPI makes a validator for each route and status,
+    which takes most of the time in which an application is made."""
+    schema = {"$ref": f"{SCHEMAS}{error.__name__}"}
+    return {"description": description, "content": {media_type: {"schema": schema}}}
+
+
+def openapi_of(app: FastAPI, errors: Sequence[type[BaseModel]]) -> Callable[[], dict[str, Any]]:
+    """The application's OpenAPI document with these errors, and without those of FastAPI's own validation, which never
+    runs."""
+    plain = app.openapi
 
     def openapi() -> dict[str, Any]:
-        document = without_problems()
+        document = plain()
         for operation in (operation for path in document["paths"].values() for operation in path.values()):
             for status, response in [*operation["responses"].items()]:
-                shape = response.get("content", {}).get("application/json")
-                if shape == A_PROBLEM:
-                    response["content"][MEDIA_TYPE] = response["content"].pop("application/json")
-                elif shape == OF_FASTAPI:
+                if response.get("content", {}).get("application/json") == OF_FASTAPI:
                     del operation["responses"][status]
+        schemas = document["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
-            document.get("components", {}).get("schemas", {}).pop(name, None)
+            schemas.pop(name, None)
+        _, of_errors = models_json_schema(
+            [(error, "serialization") for error in errors], ref_template=f"{SCHEMAS}{{model}}"
+        )
+        schemas |= of_errors["$defs"]
         return document
 
     return openapi

@@ -1,5 +1,6 @@
 """What the rest of HTTP knows of a dialect."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -15,6 +16,7 @@ from service.http.json_route import json_route
 from service.serving import Serving
 from service.settings import Settings
 
+JSON = "application/json"
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Of errors that any route may answer with, in native terms."""
 
@@ -62,18 +64,14 @@ class Dialect:
         """The response to a request that fails with this error."""
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
-        return problems.in_ascii(
-            self.error.of(error).model_dump(exclude_unset=True), status, headers, "application/json"
-        )
+        return problems.in_ascii(self.error.of(error).model_dump(exclude_unset=True), status, headers, JSON)
 
     def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """OpenAPI's description of these errors, whose statuses are native ones."""
-        described: dict[int | str, dict[str, Any]] = {}
+        when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
-            status = self.statuses.get(native, native)
-            before = f"{described[status]['description']} " if status in described else ""
-            described[status] = {"model": self.error, "description": f"{before}{problems.WHEN[native]}"}
-        return described
+            when[self.statuses.get(native, native)].append(problems.WHEN[native])
+        return {status: problems.described(" ".join(reasons), self.error, JSON) for status, reasons in when.items()}
 
 
 class Native:

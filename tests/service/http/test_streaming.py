@@ -111,7 +111,7 @@ async def test_pieces_of_odd_texts_make_the_answer(serve: Serve, through_english
     chance = random.Random(5)
     texts = [
         "".join(chance.choice(ODD) + chance.choice(BETWEEN) for _ in range(chance.choice([2, 3, 5, 9])))
-        for _ in range(80)
+        for _ in range(40)
     ]
     body = {
         "text": texts,
