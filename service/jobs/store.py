@@ -184,11 +184,9 @@ class JobStore:
 
     def finish(self, job_id: str, owner: str, result: bytes) -> None:
         """The document is translated, if anybody still wants it."""
-        self._files.write_result(job_id, result)
         with self._database.writing() as database:
-            if not self._is_own(database, job_id, owner):
-                self._files.delete_result(job_id)
-            else:
+            if self._is_own(database, job_id, owner):
+                self._files.write_result(job_id, result)
                 self._finish(database, job_id, "done", None)
 
     def fail(self, job_id: str, owner: str, error: str) -> None:

@@ -114,6 +114,7 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
     assert one.get(job.id, key).status == "translating"
     assert files(tmp_path) == {".source"}
     other.finish(job.id, "b", b"result")
+    one.finish(job.id, "a", b"of the dead")
     assert one.result(job.id, key)[1] == b"result"
 
 
