@@ -46,7 +46,16 @@ def main() -> None:
                 serve(settings, keys, sockets, loader)
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
+    except _Stopped as stopped:
+        logger.info("stopped by %s before it was ready", stopped.signal.name)
+        raise
 
 
-def _exit(*_: object) -> None:
-    sys.exit(0)
+class _Stopped(SystemExit):
+    def __init__(self, number: int) -> None:
+        super().__init__(0)
+        self.signal = signal.Signals(number)
+
+
+def _exit(number: int, _: object) -> None:
+    raise _Stopped(number)
