@@ -21,7 +21,7 @@ serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8
 	$(BIN)/python -m service
 
 test: $(VENV)/dev.installed ## Run the tests.
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.
 	$(BIN)/ruff check .
