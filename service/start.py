@@ -47,7 +47,7 @@ def main() -> None:
     except StartRefused as error:
         sys.exit(f"attend cannot start: {error}")
     except _Stopped as stopped:
-        logger.info("stopped by %s before it was ready", stopped.signal.name)
+        logger.info("stopped by %s", stopped.signal.name)
         raise
 
 
@@ -58,4 +58,5 @@ class _Stopped(SystemExit):
 
 
 def _exit(number: int, _: object) -> None:
+    """While models load; and when a server has drained, as uvicorn then raises again what has ended it."""
     raise _Stopped(number)
