@@ -20,7 +20,7 @@ help: ## Show this help.
 serve: $(VENV)/serve.installed ## Serve the shipped models on http://127.0.0.1:8000 (installs without torch).
 	$(BIN)/python -m service
 
-test: $(VENV)/dev.installed ## Run the tests.
+test: $(VENV)/dev.installed ## Run the tests, three at a time: on two cores, as many of them wait for processes.
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/dev.installed ## Lint, check formatting, types and import rules.

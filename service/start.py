@@ -52,11 +52,13 @@ def main() -> None:
 
 
 class _Stopped(SystemExit):
+    """A signal has stopped the service."""
+
     def __init__(self, number: int) -> None:
         super().__init__(0)
         self.signal = signal.Signals(number)
 
 
 def _exit(number: int, _: object) -> None:
-    """While models load; and when a server has drained, as uvicorn then raises again what has ended it."""
+    """Called while models load, and once a server has drained: uvicorn then raises the signal again."""
     raise _Stopped(number)

@@ -14,22 +14,21 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-from service.contract import About
 from service.engine.budget import Budget
+from service.engine.children import how_ended, in_a_child, what_is_said
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.engine.loop_process import Board, serve
 from service.engine.on_demand import Engines, OnDemand
-from service.engine.wire import Unpacker, messages_of, packed
+from service.engine.source import Plan, Source
+from service.engine.wire import messages_of, packed
 from service.errors import StartRefused
-from service.log import Log
 
 logger = logging.getLogger(__name__)
 
@@ -47,73 +46,6 @@ FATAL_DEATHS, MEMORY_S = 2, 600.0
 
 SLOW_S = 0.02
 """A model whose probe takes longer has a loop of its own: no pass may hold a loop that others share for longer."""
-
-
-class Source(Protocol):
-    """Where models come from."""
-
-    @property
-    def models(self) -> list[str]:
-        """Their names."""
-
-    def settled(self) -> "Source":
-        """The same source, once it knows what this machine can do. What it does to find out may be unfit for forks: it
-        is called in a process of its own.
-
-        Raises:
-            StartRefused: the machine cannot do what is wanted.
-        """
-
-    @property
-    def n_loops(self) -> int:
-        """How many loops share the models."""
-
-    @property
-    def forks(self) -> bool:
-        """Whether a model may be loaded first, and forked then."""
-
-    @property
-    def model_memory(self) -> int | None:
-        """Bytes that loaded models may take, if models are loaded on demand."""
-
-    def about(self, model: str) -> About:
-        """What is known of a model that need not be loaded.
-
-        Raises:
-            StartRefused: it cannot be.
-        """
-
-    def load(self, model: str, alone: bool) -> Engines:
-        """Load a model.
-
-        Args:
-            alone: in a loop of its own, with threads of its own.
-
-        Raises:
-            StartRefused: it cannot be loaded.
-        """
-
-    def trim(self) -> None:
-        """Return the memory of models that are gone to the system."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a loader is told.
-
-    Attributes:
-        source: a class of sources, "module:name". Servers have no use for what it imports.
-        arguments: of this class.
-        directory: where loops listen, as "0.sock", "1.sock" and so on.
-        slow: models that have loops of their own; None: those that are slow here.
-    """
-
-    source: str
-    arguments: tuple[Any, ...]
-    directory: Path
-    probe_interval_s: float
-    log: Log
-    slow: list[str] | None = None
 
 
 @dataclass
@@ -148,7 +80,7 @@ class _Loader:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        source = self._source = _in_a_child(self._settled_source)
+        source = self._source = in_a_child(self._settled_source)
         models, slow = source.models, self._plan.slow or []
         self._abouts = {model: source.about(model) for model in models}
         if source.model_memory is not None:
@@ -172,7 +104,7 @@ class _Loader:
         gc.collect()
         gc.freeze()
         for pipe in [self._fork(place) for place in self._places]:
-            _read(pipe)
+            what_is_said(pipe)
         self._server.sendall(packed(None, len(self._places), slow, self._abouts))
         incoming = select.poll()
         for watched in (self._server, self._woken):
@@ -328,58 +260,6 @@ class _Loader:
                 logger.critical("loop %d hangs and is killed", place.number)
                 os.kill(place.process_id, signal.SIGKILL)
                 place.silent_s = 0.0
-
-
-def how_ended(status: int) -> str:
-    """By which signal a process was ended, such as SIGKILL where memory is short, or "exit 1"."""
-    code = os.waitstatus_to_exitcode(status)
-    return signal.Signals(-code).name if code < 0 else f"exit {code}"
-
-
-Result = TypeVar("Result")
-
-
-def _in_a_child(call: Callable[[], Result]) -> Result:
-    """What a function returns in a process of its own.
-
-    Raises:
-        StartRefused: it raises this, or the process dies.
-    """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            try:
-                message = packed(None, call())
-            except StartRefused as refusal:
-                message = packed(str(refusal), None)
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(message)
-        finally:
-            os._exit(0)
-    os.close(writing)
-    try:
-        result: Result = _read(reading)
-    finally:
-        os.waitpid(child, 0)
-    return result
-
-
-def _read(file: int) -> Any:
-    """What another process has written into a pipe.
-
-    Raises:
-        StartRefused: this, or nothing.
-    """
-    with os.fdopen(file, "rb") as pipe:
-        messages = list(Unpacker().feed(pipe.read()))
-    if not messages:
-        raise StartRefused("a process ended while it was loading models")
-    [(refusal, result)] = messages
-    if refusal is not None:
-        raise StartRefused(refusal)
-    return result
 
 
 def main(server_file: int) -> None:

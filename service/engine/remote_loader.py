@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from service.contract import About
-from service.engine.loader_process import LOADING_S, Plan
+from service.engine.loader_process import LOADING_S
+from service.engine.source import Plan
 from service.engine.wire import messages_of, packed
 from service.errors import StartRefused
 from service.log import Log

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route
 
@@ -103,7 +104,8 @@ def create_app(
         app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
     if settings.root_path:
         app.add_middleware(RootPath, root_path=settings.root_path)
-    app.openapi = openapi_of(app, [Problem, *(dialect.error for dialect in dialects)])  # type: ignore[method-assign]  # FastAPI's documented way
+    errors: list[type[BaseModel]] = [Problem, *(dialect.error for dialect in dialects)]
+    app.openapi = openapi_of(app, errors)  # type: ignore[method-assign]  # FastAPI's documented way
     return app
 
 

@@ -93,9 +93,9 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: described(WHEN[status], Problem, MEDIA_TYPE) for status in statuses}
 
 
-def described(description: str, error: type[BaseModel], media_type: str) -> dict[str, Any]:
-    """OpenAPI's description of an error. By its name: of a model FastAPI makes a validator for each route and status,
-    which takes most of the time in which an application is made."""
+def described(description: str, error: type[BaseModel], media_type: str = "application/json") -> dict[str, Any]:
+    """OpenAPI's description of an error. It names the schema: given the model, FastAPI would make a validator for each
+    route and status, which takes as long as the rest of an application."""
     schema = {"$ref": f"{SCHEMAS}{error.__name__}"}
     return {"description": description, "content": {media_type: {"schema": schema}}}
 

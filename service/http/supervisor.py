@@ -98,7 +98,7 @@ class Supervisor:
         """
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stopping.set)
+            loop.add_signal_handler(number, self._stop, number)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         self._servers = [await self._begin() for _ in range(self._n_servers)]
@@ -116,6 +116,10 @@ class Supervisor:
             for server in self._servers:
                 await asyncio.to_thread(server.process.wait)
             self._loader.end()
+
+    def _stop(self, number: signal.Signals) -> None:
+        logger.info("stopped by %s", number.name)
+        self._stopping.set()
 
     async def _look_after_servers(self) -> None:
         for place, server in enumerate(self._servers):

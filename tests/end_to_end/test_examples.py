@@ -60,10 +60,8 @@ def is_like(answer: Any, shown: Any) -> bool:
     and the end."""
     if isinstance(shown, dict):
         keys = shown.keys() - {"..."}
-        is_whole = keys == shown.keys()
-        return (answer.keys() == keys if is_whole else answer.keys() > keys) and all(
-            is_like(answer[key], shown[key]) for key in keys
-        )
+        has_keys = answer.keys() > keys if "..." in shown else answer.keys() == keys
+        return has_keys and all(is_like(answer[key], shown[key]) for key in keys)
     if isinstance(shown, list) and "..." in shown:
         start, end = shown[: shown.index("...")], shown[shown.index("...") + 1 :]
         return is_like(answer[: len(start)], start) and is_like(answer[len(answer) - len(end) :], end)

@@ -104,7 +104,7 @@ def test_a_translator_exports_to_what_it_is(tmp_path: Path, values: Values) -> N
 @pytest.mark.parametrize("values", CLASSIFIERS, ids=name_of)
 @torch.inference_mode()
 def test_a_classifier_exports_to_what_it_is(tmp_path: Path, values: Values) -> None:
-    model, manifest = written(tmp_path, CLASSIFICATION | values)
+    model, manifest = written(tmp_path, CLASSIFICATION | {"n_encoder_layers": 2} | values)
     assert isinstance(model, TransformerClassifier)
     found = Classifier(tmp_path / "out", manifest).classify(SEQUENCES)
     matrices = run_classifier(open_session(tmp_path / "out", manifest, "cpu/attention.onnx"), SEQUENCES, PADDING)

@@ -16,7 +16,6 @@ from service.http.json_route import json_route
 from service.serving import Serving
 from service.settings import Settings
 
-JSON = "application/json"
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Of errors that any route may answer with, in native terms."""
 
@@ -64,14 +63,15 @@ class Dialect:
         """The response to a request that fails with this error."""
         status = self.statuses.get(error.status, error.status)
         headers = error.headers if status == error.status else {}
-        return problems.in_ascii(self.error.of(error).model_dump(exclude_unset=True), status, headers, JSON)
+        body = self.error.of(error).model_dump(exclude_unset=True)
+        return problems.in_ascii(body, status, headers, "application/json")
 
     def documented(self, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """OpenAPI's description of these errors, whose statuses are native ones."""
         when: dict[int, list[str]] = defaultdict(list)
         for native in statuses:
             when[self.statuses.get(native, native)].append(problems.WHEN[native])
-        return {status: problems.described(" ".join(reasons), self.error, JSON) for status, reasons in when.items()}
+        return {status: problems.described(" ".join(reasons), self.error) for status, reasons in when.items()}
 
 
 class Native:

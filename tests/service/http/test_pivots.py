@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.schemas.answers import Links, Segment, ShownToken
-from service.tasks.alignment import _composed
+from service.schemas.answers import Alignment, Links, Segment, ShownToken
+from service.tasks.alignment import composed
 from service.tasks.leg import Leg
 from service.tasks.manuscript import Reading
 from service.tasks.pivot import _segments
@@ -190,7 +190,7 @@ def test_an_alignment_is_that_of_both() -> None:
     first = links("le chien", "the do g", "0-0 1-1 1-2")
     first.target[1].span, first.target[2].span = (4, 6), (6, 7)
     second = links("the dog", "der Hund", "0-0 1-1")
-    both = _composed(first, second)
+    both = composed(*(Alignment(**dict(one), words=one) for one in (first, second)))
     assert both.pairs == "0-0 1-1"
     assert both.spans == [((0, 2), (0, 3)), ((3, 8), (4, 8))]
 
