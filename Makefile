@@ -43,7 +43,9 @@ model: $(VENV)/dev.installed ## Import a model and serve it from then on (make m
 	$(BIN)/python -m export runs/$(NAME)/checkpoint artifacts/$(NAME) $(if $(PRECISION),--precision $(PRECISION))
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
-	set -e; for model in translate-en-fr translate-fr-en sentiment-imdb; do $(TRAIN) artifacts/$$model; done
+	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done
+	$(BIN)/python -m model import sentence-transformers/all-MiniLM-L6-v2 runs/all-MiniLM-L6-v2/checkpoint
+	$(TRAIN) artifacts/sentiment-imdb --start runs/all-MiniLM-L6-v2/checkpoint
 	set -e; for target in de ru ja; do \
 	  $(TRAIN) artifacts/translate-en-$$target --start runs/translate-en-fr/checkpoint --new-vocabulary; \
 	  $(TRAIN) artifacts/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \

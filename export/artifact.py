@@ -127,10 +127,7 @@ def served_models(checkpoint: Checkpoint, precision: Precision, texts: Sequence[
             f"hard attention exports as fp32 alone: where two keys score nearly the same, {precision} would choose the "
             "other one, and all that follows would differ"
         )
-    in_bytes = precision == "int8"
-    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if in_bytes else copied(model)
-    if isinstance(cpu, TransformerClassifier) and cpu.n_grams is not None:
-        cpu.n_grams.half()
+    cpu = in_int8(model, checkpoint.stored, sources(checkpoint, texts)) if precision == "int8" else model
     return {"cpu": cpu, "cuda": in_float16(model)}
 
 
@@ -138,18 +135,14 @@ def in_float16(model: Served) -> Served:
     """A copy with weights, activations and caches in float16.
 
     In float32 are still: the statistics of layer normalization (its operator's default), softmax inside CUDA's fused
-    attention, log-probabilities (cast in the graph), and what the classifier adds up to logits, with what tells one
-    region from another, and what an embedding goes through (here).
+    attention, log-probabilities (cast in the graph), a classifier's last layers, and what an embedding goes through
+    (here).
     """
     half = copied(model, lambda tensor: tensor.half() if tensor.is_floating_point() else tensor)
     if isinstance(half, TransformerClassifier):
         half.output.float()
         if half.pooler is not None:
             half.pooler.float()
-        if half.regions is not None:
-            half.regions.float()
-            half.regions.embedding.tokens.half()
-            half.regions.labelled_embedding.tokens.half()
     if isinstance(half, TransformerEncoder):
         half.dense.float()
     return half

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from export.onnx_attention import OPSET, look_up
 from model.networks.attention import MultiHeadAttention, inverse_temperature
 from model.networks.layers import DecoderLayer
-from model.weights import of_columns
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8Embedding(nn.Module):
-    """A table of bytes (V, K), with scales (V, 1), or (V, blocks) for each 64 numbers of a row.
+    """A table of bytes (V, K), with scales (V, 1).
 
     Args:
         step: of what is multiplied by the table where it also projects.
@@ -149,7 +148,7 @@ class Int8Embedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """ids (B, S) to vectors (B, S, K) in float32."""
         scales = look_up(self.weight_scales, ids).float()
-        return look_up(self.weight, ids).float() * of_columns(scales, self.weight.shape[1])
+        return look_up(self.weight, ids).float() * scales
 
 
 def dense(layer: nn.Module) -> Dense:

@@ -152,7 +152,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
         The last is the encoder's own output, last_hidden_state (B, S, E) in float32; its rows of padding mean nothing.
         """
         hidden = self.model.encoder(self.model.embedding(input_ids), fused(lengths)).float()
-        return *self.model.classify(hidden, input_ids, lengths), hidden
+        return *self.model.classify(hidden, lengths), hidden
 
 
 class FirstTokenGraph(Graph[TransformerClassifier]):

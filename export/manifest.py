@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, TypeGuard, get_args
+from typing import Literal, get_args
 
 import onnx_ir as ir
 from pydantic import BaseModel, ConfigDict
 
 from export.onnx_attention import OPSET
-from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint, Model
+from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
 from model.config import (
     ClassifierConfig,
     EmbedderConfig,
@@ -19,7 +19,6 @@ from model.config import (
     TokenPooling,
     TransformerConfig,
 )
-from model.networks.transformer import TransformerClassifier
 from model.weights import WEIGHTS
 
 FORMAT_VERSION = 9
@@ -114,8 +113,6 @@ class Manifest(Section):
     """Which of attention.onnx's cross-attention aligns tokens; None for a classifier."""
     slots: tuple[tuple[int, int], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
-    bias: tuple[float, ...] | None
-    """What the output layer adds to the logits of every token, by label; None where logits are no sums over tokens."""
     evaluation: dict[str, dict[str, float]]
     """The checkpoint's scores by test set and metric."""
     files: dict[str, File]
@@ -126,7 +123,7 @@ class Manifest(Section):
 
 def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, graphs: Mapping[str, ir.Model]) -> Manifest:
     """The manifest of an artifact whose other files are all in `directory`, with these graphs."""
-    config, model = checkpoint.config.model, checkpoint.model
+    config = checkpoint.config.model
     assert isinstance(config, TransformerConfig | ClassifierConfig | EmbedderConfig)
     translator = config if isinstance(config, TransformerConfig) else None
     classifier = config if isinstance(config, ClassifierConfig) else None
@@ -160,15 +157,10 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         embedding=_embedding(embedder) if embedder else None,
         decoding=Decoding.model_validate(decoding.model_dump(exclude={"max_target_tokens"})) if translator else None,
         alignment=(checkpoint.alignment or last_layer(translator)) if translator else None,
-        bias=tuple(model.output.bias.tolist()) if _sums_over_tokens(model) else None,
         evaluation=checkpoint.evaluation,
         files={name: checksum(directory / name) for name in sorted([WEIGHTS, TOKENIZER, *vocabulary, *graphs])},
         graphs={name: tensors_by_type(graphs[name]) for name in sorted(graphs)},
     )
-
-
-def _sums_over_tokens(model: Model) -> TypeGuard[TransformerClassifier]:
-    return isinstance(model, TransformerClassifier) and model.config.pooling != "first"
 
 
 def _embedding(config: EmbedderConfig) -> Embedding:

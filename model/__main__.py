@@ -42,11 +42,10 @@ from model.evaluation.cases import (
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint
-from model.evaluation.scoring import sampled
 from model.evaluation.scoring import translate as translate_texts
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
-from model.recipe import Part, Recipe, load_experiment, load_recipe
+from model.recipe import Recipe, load_experiment, load_recipe
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 console = Console()
@@ -69,8 +68,6 @@ def train(
     start: Annotated[Path | None, typer.Option(help="Begin with a checkpoint's weights and tokenizer.")] = None,
     new_vocabulary: Annotated[bool, typer.Option(help="Of --start take the weights, but learn a tokenizer.")] = False,
     start_share: Annotated[float, typer.Option(min=0, max=1, help="Share of --start in the final weights.")] = 0.0,
-    only: Annotated[Part | None, typer.Option(help="Train this part of a classifier, keep those of --start.")] = None,
-    teacher: Annotated[Path | None, typer.Option(help="Classifier that labels the texts that have no label.")] = None,
 ) -> None:
     """Train a model as its recipe tells. Killed and started again, it goes on from its last step that was saved.
 
@@ -80,14 +77,12 @@ def train(
     corpora, or a user's own. With --new-vocabulary this may be of other languages: those of its pieces that the
     checkpoint has begin with its embeddings.
     With --start-share the final weights are a mixture of those before and after, which is often better than both.
-    With --teacher a classifier learns from what another one says of texts that have no label.
-    With --only one part of a classifier is trained: n-grams or regions anew, its encoder further.
     """
     from model.training.train import train as train_model  # Lightning takes seconds to import.
 
     experiment = load_experiment(model)
     run = run or Path("runs") / experiment.name
-    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share, only, teacher)
+    train_model(experiment, data, run, run / CHECKPOINT, start, new_vocabulary, start_share)
 
 
 @app.command("import")
@@ -162,15 +157,15 @@ def cases(checkpoint: CheckpointDir) -> None:
 def faithfulness(
     checkpoint: CheckpointDir,
     data: DataDir = None,
-    texts: Annotated[int, typer.Option(help="Of each test set; longer ones than a window are left out.")] = 1000,
+    texts: Annotated[int, typer.Option(help="Of each test set.")] = 1000,
     tokens: Annotated[int, typer.Option(help="Taken out of each text.")] = 3,
+    longest: Annotated[int, typer.Option(help="Tokens of a text; longer ones are left out.")] = 64,
 ) -> None:
     """Show how far a classifier's answer moves without the tokens that have most evidence, and without others."""
     loaded = load_checkpoint(checkpoint)
     table = Table("test set", "texts", "by evidence, points", "at random, points", "ratio")
     for source in load_recipe(checkpoint).data.test:
-        rows = sampled(load_rows(source, data), texts)
-        found = evidence_faithfulness(loaded, [row.right for row in rows], tokens)
+        found = evidence_faithfulness(loaded, [row.right for row in load_rows(source, data)], texts, tokens, longest)
         numbers = (f"{number:.2f}" for number in (found.by_evidence, found.at_random, found.ratio))
         table.add_row(source.file, str(found.n_texts), *numbers)
     console.print(table)

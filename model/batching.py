@@ -14,11 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 Indices = NDArray[np.int64]
-TAUGHT = -1
-"""Label of a text that has none of its own: a teacher's probabilities stand for it."""
 Ids = NDArray[np.int32]
 """Token ids of one text: an array, because millions of Python integers do not fit in memory."""
 
@@ -38,7 +36,6 @@ class TranslationExample:
 class ReviewExample:
     ids: Ids
     label: int
-    """Or `TAUGHT`, where a teacher tells."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -79,7 +76,6 @@ class ReviewBatch:
     ids: Tensor  # (B, S)
     lengths: Tensor  # (B)
     labels: Tensor  # (B)
-    whole: Tensor  # (B, S), the ids before any were dropped
 
     @property
     def padded_tokens(self) -> int:
@@ -104,37 +100,7 @@ class TextBatch:
         return int((self.target_output != PAD_ID).sum())
 
 
-@dataclass(frozen=True)
-class MaskedBatch:
-    ids: Tensor  # (B, S), some of them <unk> in place of what is in targets
-    lengths: Tensor  # (B)
-    targets: Tensor  # (B, S)
-    masked: Tensor  # (B, S), True where a token is to be guessed
-
-    @property
-    def padded_tokens(self) -> int:
-        return self.ids.numel()
-
-    @property
-    def n_predictions(self) -> int:
-        return int(self.masked.sum())
-
-
-@dataclass(frozen=True)
-class UnlabelledBatch:
-    ids: Tensor  # (B, S)
-    lengths: Tensor  # (B)
-
-    @property
-    def padded_tokens(self) -> int:
-        return self.ids.numel()
-
-    @property
-    def n_predictions(self) -> int:
-        return int(self.lengths.sum())
-
-
-Batch = TranslationBatch | ReviewBatch | TextBatch | MaskedBatch | UnlabelledBatch
+Batch = TranslationBatch | ReviewBatch | TextBatch
 
 
 @dataclass(frozen=True)
@@ -145,11 +111,13 @@ class Pool:
     sample: int | None = None
     shortest_crop: int | None = None
     """Draw a random piece of each example, at least this long, where it is not None."""
+    n_around: tuple[int, int] = (0, 0)
+    """How many special tokens are before and after each text: a piece has them too."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One example of one pool, or the piece [start, stop) of it."""
+    """One example of one pool, or the piece [start, stop) of its text."""
 
     pool: int
     index: int
@@ -162,11 +130,11 @@ def training_batches(pools: Sequence[Pool], batch_tokens: int, seed: int) -> Ite
 
     What is left of a bucket after its full batches sits out this epoch; a bucket with less than one is a small batch.
     """
-    lengths = [np.array([len(example) for example in pool.examples]) for pool in pools]
+    lengths = [np.array([len(example) - sum(pool.n_around) for example in pool.examples]) for pool in pools]
     for epoch in itertools.count():
         random = np.random.default_rng((seed, epoch))
         drawn = np.concatenate([_draw(p, pool, lengths[p], random) for p, pool in enumerate(pools)])
-        buckets = np.array([bucket(stop - start) for _, _, start, stop in drawn.tolist()])
+        buckets = np.array([bucket(stop - start + sum(pools[p].n_around)) for p, _, start, stop in drawn.tolist()])
         batches = []
         for size in np.unique(buckets):
             n_rows = max(1, batch_tokens // int(size))
@@ -205,23 +173,31 @@ def _draw(number: int, pool: Pool, lengths: Indices, random: np.random.Generator
     """(N, 4): the fields of `Draw` for each example that this epoch takes from the pool."""
     n = len(pool.examples)
     indices = np.arange(n) if pool.sample is None or pool.sample >= n else random.choice(n, pool.sample, replace=False)
-    sizes = lengths[indices]
-    if pool.shortest_crop is None:
-        starts, stops = np.zeros_like(sizes), sizes
-    else:
-        # Log-uniform, so that a sentence is drawn as often as a paragraph.
-        shortest = np.minimum(pool.shortest_crop, sizes)
-        pieces = np.exp(random.uniform(np.log(shortest), np.log(sizes))).astype(np.int64)
-        starts = random.integers(0, sizes - pieces + 1)
-        stops = starts + pieces
+    starts, stops = np.zeros_like(lengths[indices]), lengths[indices]
+    if pool.shortest_crop is not None:
+        starts, stops = random_pieces(stops, pool.shortest_crop, random)
     return np.stack([np.full_like(indices, number), indices, starts, stops], axis=1)
 
 
-def collate_translations(
-    examples: Sequence[TranslationExample],
-    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
-) -> TranslationBatch:
-    """Pad pairs into one batch, both sides to the longest one's bucket. Nothing is drawn from the generator."""
+def random_pieces(lengths: Indices, shortest: int, random: np.random.Generator) -> tuple[Indices, Indices]:
+    """Where a piece of each text begins and ends (N), given their lengths (N).
+
+    The logarithm of its length is uniform, so that a sentence is drawn as often as a paragraph.
+    """
+    least = np.minimum(shortest, lengths)
+    pieces = np.exp(random.uniform(np.log(least), np.log(lengths))).astype(np.int64)
+    starts = random.integers(0, lengths - pieces + 1)
+    return starts, starts + pieces
+
+
+def piece(ids: Ids, start: int, stop: int, n_around: tuple[int, int]) -> Ids:
+    """The piece [start, stop) of a text, between the special tokens that the whole is in."""
+    before, after = n_around
+    return np.concatenate([ids[:before], ids[before + start : before + stop], ids[len(ids) - after :]])
+
+
+def collate_translations(examples: Sequence[TranslationExample]) -> TranslationBatch:
+    """Pad pairs into one batch, both sides to the longest one's bucket."""
     size = bucket(max(len(example) for example in examples))
     source, source_lengths = pad([e.source for e in examples], size)
     target_input, _ = pad([[BOS_ID, *e.target] for e in examples], size)
@@ -229,40 +205,18 @@ def collate_translations(
     return TranslationBatch(source, source_lengths, target_input, target_output)
 
 
-def collate_reviews(
-    examples: Sequence[ReviewExample], token_dropout: float = 0.0, generator: torch.Generator | None = None
-) -> ReviewBatch:
-    """Pad reviews into one batch; `token_dropout` of the tokens become <unk>."""
-    batch = collate_masked(examples, token_dropout, generator)
-    return ReviewBatch(batch.ids, batch.lengths, torch.tensor([e.label for e in examples]), batch.targets)
+def collate_reviews(examples: Sequence[ReviewExample]) -> ReviewBatch:
+    """Pad reviews into one batch."""
+    ids, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
+    return ReviewBatch(ids, lengths, torch.tensor([e.label for e in examples]))
 
 
-def collate_texts(
-    examples: Sequence[TextExample],
-    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
-) -> TextBatch:
-    """Pad pieces of texts into one batch. Nothing is drawn from the generator."""
+def collate_texts(examples: Sequence[TextExample]) -> TextBatch:
+    """Pad pieces of texts into one batch."""
     size = bucket(max(len(example) for example in examples))
     target_input, _ = pad([[BOS_ID, *e.ids[:-1]] for e in examples], size)
     target_output, _ = pad([e.ids for e in examples], size)
     return TextBatch(target_input, target_output)
-
-
-def collate_masked(
-    examples: Sequence[ReviewExample], masked: float, generator: torch.Generator | None = None
-) -> MaskedBatch:
-    """Pad texts into one batch, with a share `masked` of the tokens hidden."""
-    targets, lengths = pad([e.ids for e in examples], bucket(max(len(example) for example in examples)))
-    hidden = (torch.rand(targets.shape, generator=generator) < masked) & (targets != PAD_ID)
-    return MaskedBatch(targets.masked_fill(hidden, UNK_ID), lengths, targets, hidden)
-
-
-def collate_unlabelled(
-    examples: Sequence[ReviewExample],
-    generator: torch.Generator | None = None,  # noqa: ARG001 (every collation takes one)
-) -> UnlabelledBatch:
-    """Pad texts into one batch, whatever their labels. Nothing is drawn from the generator."""
-    return UnlabelledBatch(*pad([e.ids for e in examples], bucket(max(len(example) for example in examples))))
 
 
 def pad(sequences: Sequence[Sequence[int] | Ids], size: int | None = None) -> tuple[Tensor, Tensor]:
@@ -296,7 +250,8 @@ class BatchStream(torch.utils.data.IterableDataset[Batch]):
             yield self.collate([self._example(draw) for draw in batch])
 
     def _example(self, draw: Draw) -> Example:
-        example = self.pools[draw.pool].examples[draw.index]
-        if isinstance(example, TranslationExample):
+        pool = self.pools[draw.pool]
+        example = pool.examples[draw.index]
+        if pool.shortest_crop is None or not isinstance(example, ReviewExample):
             return example
-        return replace(example, ids=example.ids[draw.start : draw.stop])
+        return replace(example, ids=piece(example.ids, draw.start, draw.stop, pool.n_around))

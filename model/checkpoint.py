@@ -28,6 +28,8 @@ from model.config import (
     EmbedderConfig,
     Language,
     LanguageModelConfig,
+    LayerConfig,
+    ModelConfig,
     RecurrentConfig,
     TransformerConfig,
     load_config,
@@ -42,8 +44,12 @@ from model.weights import WEIGHTS, Unset, WeightsError, give_weights, read_weigh
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
 EMBEDDING = "embedding.tokens.weight"
+OF_ENCODER = ("embedding.", "encoder.")
+"""Beginnings of the names of what an encoder has in every model."""
 OF_TOKENS = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
+FREE_TO_DIFFER = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
+"""Settings of layers that may be others in a model that begins with the weights of another."""
 
 TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
 NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
@@ -185,31 +191,50 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 
 
-def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer, anew: str | None = None) -> None:
+def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
     A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
-    al. 2016; Kocmi and Bojar 2018).
-
-    Args:
-        anew: a module of the model that keeps its own weights; the checkpoint need not have it.
+    al. 2016; Kocmi and Bojar 2018). A classifier takes the encoder alone of a model that tells no labels or others.
 
     Raises:
-        CheckpointError: its model has other dimensions.
+        CheckpointError: its model has other dimensions or layers, or reads tokens in a way that this one does not.
     """
+    _refuse_other_layers(model.config, checkpoint)
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
-    own = {name for name in {*model.state_dict(), *weights} if anew is not None and name.startswith(f"{anew}.")}
-    weights = {name: weight for name, weight in weights.items() if name not in own}
-    weights |= {name: weight for name, weight in model.state_dict().items() if name in own}
-    into, of = zip(*((new[piece], old[piece]) for piece in new.keys() & old.keys()), strict=True)
+    if isinstance(model, TransformerClassifier) and not _tells_labels(checkpoint.config, model.config.labels):
+        head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(OF_ENCODER)}
+        weights = {name: weight for name, weight in weights.items() if name.startswith(OF_ENCODER)} | head
+    shared = new.keys() & old.keys()
+    if not shared:
+        raise CheckpointError(f"{checkpoint.config.name} has no piece of this vocabulary")
+    into, of = [new[piece] for piece in shared], [old[piece] for piece in shared]
     try:
         for name, rows in model.state_dict().items():
-            if name.endswith(OF_TOKENS) and name not in own:
-                rows[list(into)] = weights[name][list(of)]
+            if name.endswith(OF_TOKENS):
+                rows[into] = weights[name][of]
                 weights[name] = rows
         model.load_state_dict(weights)
-    except (KeyError, RuntimeError) as error:
+    except (IndexError, KeyError, RuntimeError) as error:
         raise CheckpointError(f"{checkpoint.config.name} does not hold the weights of this model: {error}") from error
+
+
+def _refuse_other_layers(config: ModelConfig, checkpoint: Checkpoint) -> None:
+    start, name = checkpoint.config.model, checkpoint.config.name
+    if checkpoint.vocabulary is not None:
+        raise CheckpointError(f"the tokens of {name} are not those of its tokenizer: it cannot be begun with")
+    if isinstance(config, ClassifierConfig) and isinstance(start, TransformerConfig) and start.has_source_embedding:
+        raise CheckpointError(f"{name} has an embedding for sources alone, which a classifier cannot begin with")
+    if not isinstance(start, LayerConfig) or not isinstance(config, (ClassifierConfig, type(start))):
+        return  # whose weights have other names
+    for setting in LayerConfig.model_fields.keys() - FREE_TO_DIFFER:
+        here, there = getattr(config, setting), getattr(start, setting)
+        if here != there:
+            raise CheckpointError(f"{setting} is {here}, and {there} in {name}")
+
+
+def _tells_labels(config: Config, labels: Sequence[str]) -> bool:
+    return isinstance(config.model, ClassifierConfig) and config.model.labels == labels
 
 
 def load_training(directory: Path) -> dict[str, Any]:
@@ -229,11 +254,11 @@ def copy_trained(directory: Path, copy: Path) -> None:
     Raises:
         CheckpointError: a file is missing.
     """
-    names = (*NEEDED, TRAINING)
-    _refuse_without(directory, names)
+    _refuse_without(directory, NEEDED)
     copy.mkdir(exist_ok=True)
-    for name in names:
-        shutil.copyfile(directory / name, copy / name)
+    for name in (*NEEDED, TRAINING):
+        if (directory / name).is_file():
+            shutil.copyfile(directory / name, copy / name)
 
 
 def _refuse_without(directory: Path, names: Iterable[str]) -> None:

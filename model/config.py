@@ -165,28 +165,6 @@ class LanguageModelConfig(LayerConfig):
     n_decoder_layers: PositiveInt
 
 
-class NGramConfig(Strict):
-    """Words and hashed runs of words whose own weights a classifier's logits get too (model/networks/ngrams.py)."""
-
-    buckets: PositiveInt
-    longest: int = Field(default=2, ge=2, le=3)
-    """Tokens of the longest run."""
-
-
-class RegionConfig(Strict):
-    """Regions, of which a classifier's logits get what their strongest say (model/networks/regions.py)."""
-
-    width: PositiveInt
-    """Of a region's vector."""
-    detectors: PositiveInt
-    radius: PositiveInt = 2
-    """Tokens on either side of the one in the middle."""
-    labelled_radius: PositiveInt = 1
-    """The same, of tokens that are learnt from labels."""
-    dropout: float = Field(default=0.5, ge=0, lt=1)
-    """Of what the detectors found, in training."""
-
-
 class ClassifierConfig(LayerConfig):
     """An encoder classifier; `labels` in the order of its logits."""
 
@@ -195,27 +173,18 @@ class ClassifierConfig(LayerConfig):
     labels: tuple[str, ...] = Field(min_length=1)
     label_activation: Literal["softmax", "sigmoid"] = "softmax"
     """Of logits: one label of all, or each label by itself."""
-    lower_case: bool = False
-    """Read what differs in form alone as one, capitals above all: fewer word pieces, each seen more often."""
+    one_form: bool = False
+    """Whether the tokenizer reads what differs in form alone as one: capitals, full-width letters, typographic marks.
+    There are fewer word pieces then, each seen more often."""
     pooling: Literal["max", "mean", "first"] = "max"
     """Of the logits of all tokens; or `first`, the logits of the first token alone."""
     pooler: Literal["tanh", "relu"] | None = None
     """Activation of a dense layer before the last one, where the first token alone decides."""
-    n_grams: NGramConfig | None = None
-    regions: RegionConfig | None = None
-    """With neither, the encoder is alone."""
 
     @model_validator(mode="after")
     def _pooler_reads_one_token(self) -> Self:
         if self.pooler is not None and self.pooling != "first":
             raise ValueError(f"a pooler reads the first token, and pooling is {self.pooling}")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_add_up(self) -> Self:
-        for name in ("n_grams", "regions"):
-            if getattr(self, name) is not None and self.pooling != "mean":
-                raise ValueError(f"{name} need mean pooling: beside a maximum their logits would not be their own")
         return self
 
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from model.recipe import DataSource, HubSource
 
+OWN = Path(__file__).parent / "corpora"
+
 
 class DataError(ValueError):
     """A corpus is missing, empty or malformed; the message names file and line."""
@@ -20,12 +22,16 @@ class Row(NamedTuple):
 
 
 def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
-    """All rows of one corpus: from its file below `data_dir`, or from the hub where that is None.
+    """All rows of one corpus: from its file below `data_dir`, or from the hub where that is None. Our own need neither.
+
+    A row with several labels is one for each.
 
     Raises:
         DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
     """
-    if data_dir is not None:
+    if source.own:
+        rows = list(read_tsv(OWN / source.file))
+    elif data_dir is not None:
         rows = list(read_tsv(data_dir / source.file))
     elif source.hub is not None:
         rows = load_from_hub(source.hub)
@@ -38,7 +44,8 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
     for number, row in enumerate(rows, start=1):
         if row.left not in source.labels:
             raise DataError(f"{source.file}, line {number}: label {row.left!r} is none of {', '.join(source.labels)}")
-    return [Row(source.labels[row.left], row.right) for row in rows]
+    called = {label: (names,) if isinstance(names, str) else names for label, names in source.labels.items()}
+    return [Row(label, row.right) for row in rows for label in called[row.left]]
 
 
 def read_tsv(path: Path) -> Iterator[Row]:

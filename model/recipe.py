@@ -1,4 +1,4 @@
-"""How a model is trained, as written in its recipe.yaml: its corpora, and the schedule of each stage.
+"""How a model is trained, as written in its recipe.yaml: its corpora, and its schedule.
 
 Who serves, evaluates or exports a model does not need to know; who trains one, or writes its card, does.
 """
@@ -14,9 +14,6 @@ from model.config import ClassifierConfig, Config, ConfigError, RecurrentConfig,
 RECIPE = "recipe.yaml"
 
 Precision = Literal["32-true", "bf16-mixed"]
-Part = Literal["encoder", "n_grams", "regions"]
-"""Of a classifier; each is trained as if there were no other."""
-
 Rewrite = Literal[
     "other_names",
     "other_numbers",
@@ -44,13 +41,17 @@ class DataSource(Strict):
     """One corpus: a TSV file below the data directory, the same on a hub, and what a user must know of its licence."""
 
     file: str
+    own: bool = False
+    """Whether the file is one of attend's own, in model/corpora."""
     made_by: str | None = None
     """What made these rows, where that is no longer in the tree: a command or words, and the commit that has it.
     Training leaves them out."""
     hub: HubSource | None = None
     licence: str
-    labels: dict[str, str] | None = None
-    """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text."""
+    labels: dict[str, str | tuple[str, ...]] | None = None
+    """What the labels in the corpus are called in the model, as {"neg": "negative"}; numbers are written as text. One
+    may stand for several: its texts are learned with each, so that the model is unsure of their like. Nothing is held
+    out of a corpus with such a label."""
     sample: PositiveInt | None = None
     """Train on so many rows, drawn afresh each epoch; test on so many, always the same. None takes all."""
     swap: bool = False
@@ -61,10 +62,13 @@ class DataSource(Strict):
     """Train on sources cut into smaller pieces: of the merges that make a piece this share is left out (BPE-dropout,
     Provilkov et al. 2020), so that a rare word is known by its parts too. Drawn without a seed when training begins
     and when it is resumed."""
-    taught: bool = False
-    """Labels are a teacher's (`--teacher`), not those of the file. Training without a teacher leaves them out."""
     shortest_crop: PositiveInt | None = None
-    """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch."""
+    """Train on a random piece of each review, at least so many tokens long, and not on the whole; drawn each epoch.
+    What says nothing of the label is then seen with all of them."""
+
+    @property
+    def has_one_label_each(self) -> bool:
+        return all(isinstance(names, str) for names in (self.labels or {}).values())
 
 
 class DataConfig(Strict):
@@ -77,9 +81,16 @@ class DataConfig(Strict):
     """Pairs by which the heads of a translator are compared that align words: neither trained on nor scored. Left out,
     they are the captions of `model.alignment.heads`."""
 
-    def kept(self, has_teacher: bool = False) -> list[DataSource]:
-        """What is trained on: the tree has what makes these rows, and somebody labels them."""
-        return [source for source in self.train if source.made_by is None and (has_teacher or not source.taught)]
+    def kept(self) -> list[DataSource]:
+        """What is trained on: the tree has what makes these rows."""
+        return [source for source in self.train if source.made_by is None]
+
+    @model_validator(mode="after")
+    def _tested_texts_have_one_label(self) -> Self:
+        for source in (*self.validation, *self.test):
+            if not source.has_one_label_each:
+                raise ValueError(f"{source.file}: a label that stands for several is for training alone")
+        return self
 
     @model_validator(mode="after")
     def _aligned_pairs_are_for_nothing_else(self) -> Self:
@@ -94,18 +105,15 @@ class TrainingConfig(Strict):
     batch_tokens: PositiveInt
     """Padded tokens in one batch: its longest sequence (of either side) times its rows."""
     max_steps: PositiveInt
-    optimizer: Literal["adamw", "muon", "sgd"] = "adamw"
-    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW. `sgd`
-    has momentum, and unlike these no larger steps for weights whose gradients are seldom or small."""
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    """`muon` orthogonalizes the updates of the weight matrices (Jordan et al. 2024); the rest still takes AdamW."""
     learning_rate: PositiveFloat
-    """Peak rate of AdamW or SGD: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
+    """Peak rate of AdamW: reached after the warm-up, held, and brought to zero over the last `decay_steps`."""
     muon_learning_rate: PositiveFloat = 0.01
     warmup_steps: PositiveInt
     decay_steps: PositiveInt
     weight_decay: float = Field(default=0.01, ge=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    token_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Share of input tokens replaced by <unk> while training a classifier."""
     clip_norm: PositiveFloat = 1.0
     average_checkpoints: PositiveInt = 1
     """How many of the last checkpoints are averaged into the final weights."""
@@ -126,86 +134,31 @@ class TrainingConfig(Strict):
         return self
 
 
-class PretrainingConfig(Strict):
-    """Masked-token pre-training of the encoder, on texts without labels (Devlin et al. 2019)."""
-
-    train: tuple[DataSource, ...] = Field(min_length=1)
-    masked: float = Field(default=0.15, gt=0, lt=1)
-    """Share of the tokens that become <unk> and are to be guessed."""
-    generator_layers: PositiveInt | None = None
-    """Of an encoder that guesses them, for the model to tell which were replaced (model/training/pretraining.py); with
-    None the model itself guesses."""
-    window: PositiveInt | None = None
-    """Tokens that are read at once; None is as many as later. Shorter ones are read faster, and words are nearly always
-    guessed by what stands near."""
-    training: TrainingConfig
-
-
-class NGramTrainingConfig(Strict):
-    """Training of a classifier's n-grams, apart from its encoder, and once more on texts that they label themselves."""
-
-    training: TrainingConfig
-    unlabelled: tuple[DataSource, ...] = ()
-    """Texts for the second training, whose labels are the first's (self-training, Yarowsky 1995)."""
-    least_margin: float = Field(default=1.0, ge=0)
-    """Of a text's two highest logits, in nats: texts of which the first is less sure are left out."""
-
-
-class RegionTrainingConfig(Strict):
-    """Training of a classifier's regions, apart from its encoder."""
-
-    unlabelled: tuple[DataSource, ...] = Field(min_length=1)
-    """Texts that teach what is near a region, and so what its vector is."""
-    pretraining: TrainingConfig
-    """On these texts."""
-    training: TrainingConfig
-    """Of what is told by the vectors, which stay as they are, on labelled texts."""
-
-
 class Recipe(Strict):
     """How a model is trained."""
 
     notes: str = ""
     """What a user must know of it that nothing else tells, for the card."""
     data: DataConfig
-    pretraining: PretrainingConfig | None = None
-    """Comes before the training of a classifier, and leaves it its encoder and embedding."""
     training: TrainingConfig
-    n_gram_training: NGramTrainingConfig | None = None
-    region_training: RegionTrainingConfig | None = None
-
-    def unlabelled(self) -> list[DataSource]:
-        """What the parts of a classifier are trained on without labels, or with labels of their own."""
-        return [
-            *(self.pretraining.train if self.pretraining else ()),
-            *(self.n_gram_training.unlabelled if self.n_gram_training else ()),
-            *(self.region_training.unlabelled if self.region_training else ()),
-        ]
 
     def licences(self) -> dict[str, str]:
         """Of each corpus that is trained on, by its file."""
-        return {source.file: source.licence for source in (*self.data.train, *self.unlabelled())}
+        return {source.file: source.licence for source in self.data.train}
 
 
 class Experiment(Config, Recipe):
     """A model and its recipe: all that `python -m model train` needs."""
 
     @model_validator(mode="after")
-    def _classifiers_alone_are_pretrained(self) -> Self:
-        if self.pretraining is not None and not isinstance(self.model, ClassifierConfig):
-            raise ValueError(f"pretraining is of classifiers, not of a model whose task is {self.model.task}")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_are_trained(self) -> Self:
-        for part, training in (("n_grams", "n_gram_training"), ("regions", "region_training")):
-            if (getattr(self.model, part, None) is None) != (getattr(self, training) is None):
-                raise ValueError(f"model.{part} and {training} go together: one of them is missing")
+    def _one_label_of_all_is_trained(self) -> Self:
+        if isinstance(self.model, ClassifierConfig) and self.model.label_activation != "softmax":
+            raise ValueError("rows have one label: a classifier that says of each by itself cannot be trained")
         return self
 
     @model_validator(mode="after")
     def _translators_alone_drop_merges(self) -> Self:
-        sources = [*self.data.train, *self.data.validation, *self.data.test, *self.unlabelled()]
+        sources = [*self.data.train, *self.data.validation, *self.data.test]
         if not isinstance(self.model, TransformerConfig | RecurrentConfig) and any(s.merge_dropout for s in sources):
             raise ValueError(f"merge_dropout is of sources of translations, and the model's task is {self.model.task}")
         return self

@@ -87,18 +87,15 @@ def ids_of(encoding: Encoding, vocabulary: Vocabulary | None) -> list[int]:
     return ids
 
 
-def train_tokenizer(
-    texts: Iterable[str], vocab_size: int, end_of_sequence: bool, lower_case: bool = False
-) -> Tokenizer:
+def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool, one_form: bool = False) -> Tokenizer:
     """Learn a vocabulary of `vocab_size` tokens from texts.
 
     Args:
         end_of_sequence: append </s> to every encoded text, as a translation source wants it.
-        lower_case: read what differs in form alone as one: capitals, full-width forms, typographic marks.
+        one_form: read what differs in form alone as one (`in_one_form`).
     """
     tokenizer = Tokenizer(models.BPE())
-    space_before = normalizers.Prepend(" ")
-    tokenizer.normalizer = normalizers.Sequence([*_ONE_FORM, space_before]) if lower_case else space_before
+    tokenizer.normalizer = normalizers.Prepend(" ")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Split(_WORDS, behavior="isolated"),
@@ -112,10 +109,19 @@ def train_tokenizer(
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
+    tokenizer = in_one_form(tokenizer) if one_form else tokenizer
     tokenizer.train_from_iterator(texts, trainer)
     if end_of_sequence:
         end_with(tokenizer, EOS, EOS_ID)
     return _as_plain_text(tokenizer)
+
+
+def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer, reading what differs in form alone as one: capitals, full-width forms, typographic marks."""
+    one_form = Tokenizer.from_str(tokenizer.to_str())
+    own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    one_form.normalizer = normalizers.Sequence([*_ONE_FORM, *own])
+    return _as_plain_text(one_form)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -149,6 +155,12 @@ def special_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     alone, whole = (tokenizer.encode("a", add_special_tokens=with_them).ids for with_them in (False, True))
     n_before = next(n for n in range(len(whole)) if whole[n : n + len(alone)] == alone)
     return whole[:n_before], whole[n_before + len(alone) :]
+
+
+def n_special_around(tokenizer: Tokenizer) -> tuple[int, int]:
+    """How many special tokens a tokenizer puts before and after a text."""
+    before, after = special_around(tokenizer)
+    return len(before), len(after)
 
 
 def windows_of(ids: list[int], limit: int, around: tuple[list[int], list[int]]) -> list[list[int]]:

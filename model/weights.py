@@ -1,8 +1,8 @@
 """weights.safetensors: every tensor of a checkpoint or an artifact once, under the name that the model gives it.
 
-A matrix `P` (N, K) may be int8. Then `P.scales` tells what its numbers are multiplied by: (N, 1), one scale for each
-row, or (N, K / 64 rounded up), one for each 64 columns of a row. What ends in `.step` is the scale of activations, and
-what the shape of a model alone tells (an encoding of positions) may be there for graphs that read it.
+A matrix `P` (N, K) may be int8. Then `P.scales` (N, 1) tells what the numbers of each row are multiplied by. What ends
+in `.step` is the scale of activations, and what the shape of a model alone tells (an encoding of positions) may be
+there for graphs that read it.
 """
 
 import json
@@ -19,8 +19,6 @@ from torch.overrides import TorchFunctionMode
 WEIGHTS = "weights.safetensors"
 SCALES, STEP = ".scales", ".step"
 
-BLOCK = 64
-"""Columns that share a scale where a row has several."""
 ALIGNMENT = 64
 """A cache line. Mapped into memory, what is large lies on such lines: read across them, a product takes longer."""
 
@@ -115,12 +113,6 @@ def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     if tensor.dtype != torch.int8:
         return tensor
     scales = stored.get(name + SCALES)
-    n_blocks = -(-tensor.shape[-1] // BLOCK)
-    if tensor.ndim != 2 or scales is None or scales.shape not in ((len(tensor), 1), (len(tensor), n_blocks)):
-        raise WeightsError(f"{name} is int8 without a scale for each row, or for every {BLOCK} numbers of it")
-    return tensor.float() * of_columns(scales.float(), tensor.shape[1])
-
-
-def of_columns(scales: Tensor, n_columns: int) -> Tensor:
-    """Scales (..., blocks) of the blocks of a row as those of its columns (..., n_columns); one is for all of them."""
-    return scales if scales.shape[-1] == 1 else scales.repeat_interleave(BLOCK, dim=-1)[..., :n_columns]
+    if tensor.ndim != 2 or scales is None or scales.shape != (len(tensor), 1):
+        raise WeightsError(f"{name} is int8 without a scale for each row")
+    return tensor.float() * scales

@@ -136,8 +136,6 @@ class Manifest(_Section):
     alignment: AlignmentChoice | None
     slots: tuple[tuple[TokenId, TokenId], ...] = ()
     """Pairs of a source token and the target token that it becomes, the surest first."""
-    bias: tuple[float, ...] | None
-    """What of every token's logits is the output layer's own bias."""
     evaluation: dict[str, dict[str, float]]
     graphs: dict[str, dict[Dtype, tuple[str, ...]]]
     """Of each graph the tensors that it takes from the weights, by the type that it declares for them."""
@@ -169,7 +167,6 @@ class Manifest(_Section):
                 "labels": bool(self.labels),
                 "label_activation": self.label_activation is not None,
                 "pooling": self.pooling is not None,
-                "bias": self.pooling == "first" or (self.bias is not None and len(self.bias) == len(self.labels)),
             }
         else:
             wanted = {"embedding": self.embedding is not None}

@@ -286,21 +286,19 @@ def _models(
             task_metrics = metrics.of_task(task)
             return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
 
-        shared = (
-            pool("attention", "attention"),
-            settings.max_attention_weights,
-            settings.max_shown_tokens,
-        )
+        attention = pool("attention", "attention"), settings.max_attention_weights
         if manifest.task == "translation":
             greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
             slots = slots_of(manifest.slots, tokenizer)
-            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *shared, slots))
+            shown = settings.max_shown_tokens
+            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
         elif manifest.task == "classification":
             classifying = pool("classification", "classification")
-            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *shared))
+            evidence = settings.max_evidence_tokens
+            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *attention, evidence))
         embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
-        attention = shared[:2] if manifest.task == "embedding" else ()
-        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *attention))
+        of_embedder = attention if manifest.task == "embedding" else ()
+        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
     watch = Watch(loaded.artifacts.values())
     ordered = bool(settings.models)
     return Models(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)

@@ -148,7 +148,13 @@ class Settings(BaseSettings):
     max_shown_tokens: int = Field(
         default=50_000,
         ge=1,
-        description="Most tokens that one answer aligns or has evidence for, about 100 bytes each; more get 422.",
+        description="Most tokens that one answer aligns, about 100 bytes each; more get 422.",
+    )
+    max_evidence_tokens: int = Field(
+        default=131_072,
+        ge=1,
+        description="Most tokens that are read for the evidence of one answer: a text is read once more without each "
+        "of its tokens, so that 256 tokens in one window are 65,000, some seconds of work; more get 422.",
     )
     max_embedding_numbers: int = Field(
         default=1_000_000,

@@ -21,9 +21,9 @@ from model.networks.masks import padding_mask
 from model.networks.translator import TranslationModel
 from model.recipe import Experiment
 from model.training.examples import TrainingData
+from model.training.optimization import Optimization, TrainingModule
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
-from model.training.stage import Stage, TrainingModule
 
 LENGTHS = (32, 128, 512, 2048)
 """Tokens of every sequence of a training batch, and cached ones of a decoding step."""
@@ -71,7 +71,7 @@ def _training_step(experiment: Experiment, length: int) -> Callable[[], object]:
     """A step on a batch of BATCH_TOKENS (of either side), in rows of `length` tokens."""
     torch.manual_seed(1)
     model = build_model(experiment)
-    module = TrainingModule(model, Stage(experiment.training, TrainingData([], []), _no_batch, _no_batch))
+    module = TrainingModule(model, Optimization(experiment.training, TrainingData([], []), _no_batch))
     optimizer = build_optimizer(model, experiment.training)
     batch = _batch(experiment, max(1, BATCH_TOKENS // length), length)
     mixed = usable_precision(experiment.training.precision) == "bf16-mixed"
@@ -96,7 +96,7 @@ def _batch(experiment: Experiment, n_rows: int, length: int) -> Batch:
 
     lengths = torch.full((n_rows,), length)
     if experiment.model.task == "classification":
-        return ReviewBatch(read := ids(), lengths, torch.randint(2, (n_rows,)), read)
+        return ReviewBatch(ids(), lengths, torch.randint(2, (n_rows,)))
     if experiment.model.task == "language_model":
         return TextBatch(ids(), ids())
     return TranslationBatch(ids(), lengths, ids(), ids())

@@ -44,7 +44,7 @@ ASKED = {
     r"GPL": "what is derived and passed on stays under the GPL",
     r"BY-(NC-)?SA": "name the source, pass adaptations on under the same licence",
     r"BY [\d.]+|Open Government|acknowledgement": "name the source",
-    r"BSD|MIT|PSF|Open Publication": "keep the notice",
+    r"BSD|MIT|PSF|Open Publication|(?i:apache)": "keep the notice",
 }
 """What licences ask for whose names match a pattern."""
 COMMERCE = ("no commercial use", "made for research: take advice before commercial use")
@@ -101,7 +101,7 @@ def model_card(
 def _metadata(config: Config, recipe: Recipe, tag: str, tests: Mapping[str, Mapping[str, float]]) -> ModelCardData:
     model = config.model
     languages = [str(getattr(model, side)) for side in ("source", "target") if hasattr(model, side)] or ["en"]
-    hubs = {source.hub.path for source in (*recipe.data.train, *recipe.unlabelled()) if source.hub is not None}
+    hubs = {source.hub.path for source in recipe.data.train if source.hub is not None}
     results = [
         EvalResult(tag, name, name, metric, score, metric_name=METRICS[metric])
         for name, scores in tests.items()
@@ -137,10 +137,6 @@ def _layers(model: ModelConfig) -> str:
         layers = f"{model.n_decoder_layers} decoder layers without an encoder"
     elif isinstance(model, ClassifierConfig):
         layers = f"{model.n_encoder_layers} encoder layers, {model.pooling} pooling of per-token logits"
-        if model.n_grams is not None:
-            layers += f", {model.n_grams.buckets:,} weights of runs of up to {model.n_grams.longest} tokens"
-        if model.regions is not None:
-            layers += f", {model.regions.detectors} detectors over regions of {2 * model.regions.radius + 1} tokens"
     elif isinstance(model, EmbedderConfig):
         layers = f"{model.n_encoder_layers} encoder layers, {' and '.join(model.pooling)} pooling"
     else:

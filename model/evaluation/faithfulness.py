@@ -1,6 +1,10 @@
 """Whether evidence tells what a classifier goes by: tokens that have most of it matter most when they are taken out.
 
-"Comprehensiveness" of DeYoung et al. 2020 ("ERASER", section 4), beside tokens taken out at random.
+Evidence is what a label's logit loses without one token (Li et al. 2016, "Understanding Neural Networks through
+Representation Erasure"). It is measured by "comprehensiveness" (DeYoung et al. 2020, "ERASER", section 4): several
+tokens are taken out together, those with most evidence, or random ones.
+
+Legend: N texts, S tokens of one of them, C classes.
 """
 
 from collections.abc import Sequence
@@ -13,10 +17,15 @@ from numpy.typing import NDArray
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
 from model.networks.transformer import TransformerClassifier
+from model.tokenizer import n_special_around
 
 BATCH_TOKENS = 4096
+ENCODE_BATCH = 1000
+"""Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
 RANDOM_DRAWS = 5
 """Of the tokens that are taken out at random, for each text."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -30,57 +39,70 @@ class Faithfulness:
     @property
     def ratio(self) -> float:
         """Several times 1 where evidence is faithful."""
-        return self.by_evidence / self.at_random
+        return self.by_evidence / self.at_random if self.at_random else float("nan")
 
 
-def faithfulness(checkpoint: Checkpoint, texts: Sequence[str], n_taken_out: int = 3) -> Faithfulness:
-    """Take tokens out of texts, of those that have more tokens than that and fit into one window.
+def faithfulness(
+    checkpoint: Checkpoint, texts: Sequence[str], n_texts: int = 1000, n_taken_out: int = 3, longest: int = 64
+) -> Faithfulness:
+    """Take tokens out of `n_texts` texts, always the same, of those that have more tokens and at most `longest`.
 
     Raises:
-        CheckpointError: the checkpoint is no classifier, its tokens have no evidence of their own, or no text is left.
+        CheckpointError: the checkpoint is no classifier of one label a text, or no text is left.
     """
     model = checkpoint.model
-    if not isinstance(model, TransformerClassifier) or model.config.pooling == "first":
-        raise CheckpointError(f"{checkpoint.config.name} is no classifier whose logits are made of those of its tokens")
-    limit = checkpoint.config.max_tokens
-    sequences = [ids for ids in checkpoint.encode(texts) if n_taken_out < len(ids) <= limit]
+    if not isinstance(model, TransformerClassifier):
+        raise CheckpointError(f"{checkpoint.config.name} is no classifier")
+    if model.config.label_activation != "softmax":
+        raise CheckpointError(f"{checkpoint.config.name} says of each label by itself whether it fits")
+    before, after = n_special_around(checkpoint.tokenizer)
+    few, many = n_taken_out + before + after, min(longest, checkpoint.config.max_tokens)
+    sequences = [
+        np.array(ids)
+        for start in range(0, len(texts), ENCODE_BATCH)
+        for ids in checkpoint.encode(texts[start : start + ENCODE_BATCH])
+        if few < len(ids) <= many
+    ]
     if not sequences:
-        raise CheckpointError(f"no text has more than {n_taken_out} and at most {limit} tokens")
-    answers, evidence = [], []
-    for probabilities, token_logits in _read(model, sequences):
-        answer = int(probabilities.argmax())
-        answers.append(answer)
-        evidence.append(token_logits[:, answer] - np.delete(token_logits, answer, axis=1).mean(axis=1))
-    before = _of(model, sequences, answers)
-    highest = [np.delete(ids, np.argsort(-e)[:n_taken_out]) for ids, e in zip(sequences, evidence, strict=True)]
-    by_evidence = np.abs(_of(model, highest, answers) - before).mean()
+        raise CheckpointError(f"no text has more than {few} and at most {many} tokens")
     random = np.random.default_rng(1)
-    moved = []
-    for _ in range(RANDOM_DRAWS):
-        others = [np.delete(ids, random.choice(len(ids), n_taken_out, replace=False)) for ids in sequences]
-        moved.append(np.abs(_of(model, others, answers) - before).mean())
-    return Faithfulness(len(sequences), 100 * float(by_evidence), 100 * float(np.mean(moved)))
+    if n_texts < len(sequences):
+        sequences = [sequences[i] for i in random.choice(len(sequences), n_texts, replace=False)]
+    own = [np.arange(before, len(ids) - after) for ids in sequences]
+    whole = _logits(model, sequences)
+    answers = whole.argmax(axis=1)
+    highest, others = [], []
+    for ids, places, logits, answer in zip(sequences, own, whole, answers, strict=True):
+        without_each = _logits(model, [np.delete(ids, place) for place in places])
+        lost = _margins(logits[None], answer) - _margins(without_each, answer)
+        highest.append(np.delete(ids, places[np.argsort(-lost)[:n_taken_out]]))
+        others += [np.delete(ids, random.choice(places, n_taken_out, replace=False)) for _ in range(RANDOM_DRAWS)]
+    said = _probabilities(whole, answers)
+    by_evidence = np.abs(_probabilities(_logits(model, highest), answers) - said)
+    at_random = np.abs(
+        _probabilities(_logits(model, others), np.repeat(answers, RANDOM_DRAWS)) - np.repeat(said, RANDOM_DRAWS)
+    )
+    return Faithfulness(len(sequences), 100 * float(by_evidence.mean()), 100 * float(at_random.mean()))
 
 
-def _of(
-    model: TransformerClassifier, sequences: Sequence[Sequence[int] | NDArray[np.int64]], labels: Sequence[int]
-) -> NDArray[np.float64]:
-    """The probability of a label for each sequence."""
-    return np.array([read[label] for (read, _), label in zip(_read(model, sequences), labels, strict=True)])
+def _margins(logits: Floats, label: int) -> Floats:
+    """By how much the logit of a label is above the mean of the others', of (N, C): (N)."""
+    margins: Floats = logits[:, label] - np.delete(logits, label, axis=1).mean(axis=1)
+    return margins
+
+
+def _probabilities(logits: Floats, labels: NDArray[np.int64]) -> Floats:
+    """Of each text's label (N), given logits (N, C)."""
+    shares = torch.from_numpy(logits).softmax(dim=-1).numpy()
+    found: Floats = shares[np.arange(len(labels)), labels]
+    return found
 
 
 @torch.inference_mode()
-def _read(
-    model: TransformerClassifier, sequences: Sequence[Sequence[int] | NDArray[np.int64]]
-) -> list[tuple[NDArray[np.float64], NDArray[np.float32]]]:
-    """Probabilities (C) and token logits (S, C) of each sequence."""
-    found: dict[int, tuple[NDArray[np.float64], NDArray[np.float32]]] = {}
+def _logits(model: TransformerClassifier, sequences: Sequence[NDArray[np.int64]]) -> Floats:
+    """Of each sequence (N, C)."""
+    found = np.empty((len(sequences), len(model.config.labels)))
     for batch in batches_by_length(np.array([len(ids) for ids in sequences]), BATCH_TOKENS):
-        ids, lengths = pad([list(sequences[i]) for i in batch])
-        logits, token_logits = model(ids, lengths)
-        probabilities = logits.double().softmax(dim=-1).numpy()
-        found |= {
-            int(i): (p, t[:length])
-            for i, p, t, length in zip(batch, probabilities, token_logits.numpy(), lengths.tolist(), strict=True)
-        }
-    return [found[i] for i in range(len(sequences))]
+        ids, lengths = pad([sequences[i].tolist() for i in batch])
+        found[batch] = model(ids, lengths)[0].numpy()
+    return found

@@ -176,7 +176,7 @@ def classify(checkpoint: Checkpoint, texts: Sequence[str]) -> list[dict[str, flo
     windows: list[tuple[int, list[int]]] = []
     around = special_around(checkpoint.tokenizer)
     for i, ids in enumerate(checkpoint.encode(texts)):
-        if not ids:
+        if len(ids) <= sum(map(len, around)):
             raise DataError(f"text {i + 1} has nothing in it to be classified")
         windows += [(i, window) for window in windows_of(ids, size, around)]
     logits: list[list[tuple[torch.Tensor, int]]] = [[] for _ in texts]

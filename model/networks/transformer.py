@@ -14,8 +14,6 @@ from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, Transfor
 from model.networks.attention import Attend, Cache, Caches, cached, cached_memory, masked
 from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
-from model.networks.ngrams import NGramLogits
-from model.networks.regions import RegionLogits
 
 
 def final_norm(layer: LayerConfig) -> nn.Module:
@@ -145,8 +143,8 @@ class Transformer(nn.Module):
 class TransformerClassifier(nn.Module):
     """Encoder classifier: per-token logits from a linear layer, pooled over the sequence.
 
-    Max pooling is the lecture's; mean pooling makes every token's logits its own additive contribution. Or the first
-    token decides alone, often through one more dense layer (Devlin et al. 2019, "BERT", section 3).
+    Max pooling is the lecture's; with mean pooling all tokens count the same. Or the first token decides alone, often
+    through one more dense layer (Devlin et al. 2019, "BERT", section 3).
     """
 
     def __init__(self, config: ClassifierConfig) -> None:
@@ -156,16 +154,13 @@ class TransformerClassifier(nn.Module):
         self.encoder = Encoder(config.n_encoder_layers, config)
         self.pooler = nn.Linear(config.d_model, config.d_model) if config.pooler else None
         self.output = nn.Linear(config.d_model, len(config.labels))
-        n_labels = len(config.labels)
-        self.n_grams = NGramLogits(config.vocab_size, n_labels, config.n_grams) if config.n_grams else None
-        self.regions = RegionLogits(config.vocab_size, n_labels, config.regions) if config.regions else None
 
     def forward(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C), zero in padding.
 
         Where the first token decides, those of other tokens mean nothing.
         """
-        return self.classify(self.encode(ids, lengths), ids, lengths)
+        return self.classify(self.encode(ids, lengths), lengths)
 
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
@@ -173,16 +168,12 @@ class TransformerClassifier(nn.Module):
         hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
         return hidden
 
-    def classify(self, hidden: Tensor, ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Encoder output (B, S, E) for ids (B, S) of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
+    def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoder output (B, S, E) for texts of lengths (B): logits (B, C) and per-token logits (B, S, C)."""
         if self.config.pooling == "first":
             return self.classify_first(hidden), self.output(hidden)
         padding = ~padding_mask(lengths, hidden.shape[1]).unsqueeze(-1)  # (B, S, 1)
-        token_logits = self.output(hidden)
-        for part in (self.n_grams, self.regions):
-            if part is not None:
-                token_logits = token_logits + part(ids, lengths)
-        token_logits = token_logits.masked_fill(padding, 0.0)
+        token_logits = self.output(hidden).masked_fill(padding, 0.0)
         if self.config.pooling == "max":
             pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)
         else:
@@ -226,15 +217,3 @@ class TransformerEncoder(nn.Module):
         for layer, dense in zip(self.dense, self.config.dense, strict=True):
             pooled = DENSE_ACTIVATIONS[dense.activation](layer(pooled))
         return pooled
-
-
-class PartClassifier(nn.Module):
-    """N-grams or regions on their own, as they are trained."""
-
-    def __init__(self, part: NGramLogits | RegionLogits) -> None:
-        super().__init__()
-        self.part = part
-
-    def forward(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """ids (B, S) of lengths (B): logits (B, C)."""
-        return self.part.pooled(ids, lengths)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from model.augmentation.rewriting import rewritten
-from model.batching import TAUGHT, Ids, Pool, ReviewExample, TextExample, TranslationExample
+from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
-from model.recipe import DataSource, Experiment, Recipe
-from model.tokenizer import EOS_ID, byte_ids, train_tokenizer, with_dropout
+from model.recipe import Experiment, Recipe
+from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer, with_dropout
 
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
@@ -23,9 +23,6 @@ ROUND = 64
 
 SELDOM = 5e-7
 """One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
-
-TAUGHT_ROW = ""
-"""In place of the label of a row that has none; no file has an empty column."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
 
@@ -51,12 +48,9 @@ def prepare(
     validation_rows: list[Row] = [row for source in experiment.data.validation for row in load_rows(source, data_dir)]
     for source in experiment.data.train:
         rows = [row for row in load_rows(source, data_dir) if row.right not in tested]
-        if source.taught:
-            rows = [Row(TAUGHT_ROW, row.right) for row in rows]
-            held_out.setdefault(source.file, set())
         if source.file not in held_out:
-            n_held_out = int(len(rows) * experiment.data.validation_fraction)
-            held_out[source.file] = set(random.choice(len(rows), n_held_out, replace=False).tolist())
+            share = experiment.data.validation_fraction if source.has_one_label_each else 0
+            held_out[source.file] = set(random.choice(len(rows), int(len(rows) * share), replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
         kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
         train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
@@ -64,49 +58,17 @@ def prepare(
         raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:
         tokenizer = _train_tokenizer(experiment, train_rows)
+    n_around = n_special_around(tokenizer)
     pools = [
-        Pool(encode_rows(experiment, tokenizer, rows, source.merge_dropout), source.sample, source.shortest_crop)
+        Pool(encoded, source.sample, source.shortest_crop, n_around)
         for source, rows in zip(experiment.data.train, train_rows, strict=True)
+        for encoded in [encode_rows(experiment, tokenizer, rows, source.merge_dropout)]
     ]
     for source, pool in zip(experiment.data.train, pools, strict=True):
         if not pool.examples and source.rewrite is None:
             raise DataError(f"{source.file}: no row is left to train on of {experiment.max_tokens} tokens or fewer")
     pools = [pool for pool in pools if pool.examples]  # a rewriting may apply to no row
     return TrainingData(pools, encode_rows(experiment, tokenizer, validation_rows)), tokenizer
-
-
-def prepare_pretraining(
-    experiment: Experiment,
-    sources: Sequence[DataSource],
-    data_dir: Path | None,
-    tokenizer: Tokenizer,
-    window: int | None = None,
-) -> TrainingData:
-    """Texts without labels, cut into consecutive windows, the first hundredth for validation; none that is tested on.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed.
-    """
-    size = window or experiment.max_tokens
-    windows = [
-        ReviewExample(ids[start : start + size], label=0)
-        for ids in encode(tokenizer, _untested_texts(experiment, sources, data_dir))
-        for start in range(0, len(ids), size)
-    ]
-    n_held_out = len(windows) // 100
-    return TrainingData([Pool(windows[n_held_out:])], windows[:n_held_out])
-
-
-def prepare_unlabelled(
-    experiment: Experiment, sources: Sequence[DataSource], data_dir: Path | None, tokenizer: Tokenizer
-) -> list[Ids]:
-    """Texts without labels, each at most as long as a review; none that is tested on.
-
-    Raises:
-        DataError: a corpus is missing, empty or malformed.
-    """
-    texts = _untested_texts(experiment, sources, data_dir)
-    return [_head_and_tail(ids, experiment.max_tokens) for ids in encode(tokenizer, texts)]
 
 
 def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge_dropout: float = 0.0) -> Examples:
@@ -117,7 +79,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
     """
     limit = config.max_tokens
     if isinstance(config.model, ClassifierConfig):
-        labels = {label: i for i, label in enumerate(config.model.labels)} | {TAUGHT_ROW: TAUGHT}
+        labels = {label: i for i, label in enumerate(config.model.labels)}
         unknown = {row.left for row in rows} - labels.keys()
         if unknown:
             known = ", ".join(config.model.labels)
@@ -165,11 +127,6 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
     return found
 
 
-def _untested_texts(recipe: Recipe, sources: Sequence[DataSource], data_dir: Path | None) -> list[str]:
-    tested = tested_rights(recipe, data_dir)
-    return [row.right for source in sources for row in load_rows(source, data_dir) if row.right not in tested]
-
-
 def tested_rights(recipe: Recipe, data_dir: Path | None) -> set[str]:
     """The targets, or reviews, of the test sets: what is tested on is never trained on, and the official IMDB splits
     share 123 reviews."""
@@ -198,5 +155,5 @@ def _train_tokenizer(experiment: Experiment, train_rows: list[list[Row]]) -> Tok
         for row in rows[: source.sample]
         for text in (row if translation else (row.right,))
     )
-    lower_case = isinstance(experiment.model, ClassifierConfig) and experiment.model.lower_case
-    return train_tokenizer(texts, experiment.model.vocab_size, end_of_sequence=translation, lower_case=lower_case)
+    one_form = isinstance(experiment.model, ClassifierConfig) and experiment.model.one_form
+    return train_tokenizer(texts, experiment.model.vocab_size, end_of_sequence=translation, one_form=one_form)

@@ -1,4 +1,4 @@
-"""The optimizers: AdamW or SGD alone, or Muon for the weight matrices with AdamW for the rest."""
+"""The optimizers: AdamW alone, or Muon for the weight matrices with AdamW for the rest."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -9,9 +9,6 @@ from torch import nn
 
 from model.recipe import TrainingConfig
 from model.training.precision import WithoutBf16, bf16_is_faster
-
-MOMENTUM = 0.9
-"""Of SGD."""
 
 
 def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.Optimizer:
@@ -25,8 +22,6 @@ def build_optimizer(model: nn.Module, training: TrainingConfig) -> torch.optim.O
         else:
             matrices.append(parameter)
     groups = [{"params": embeddings, "weight_decay": training.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    if training.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=training.learning_rate, momentum=MOMENTUM, fused=True)
     adamw = torch.optim.AdamW(groups, lr=training.learning_rate, betas=(0.9, 0.98), fused=True)
     if not matrices:
         return adamw

@@ -25,8 +25,8 @@ READ_TOGETHER = 6
 steps the encoder's weights leave the CPU's caches; fetching them takes as long as reading two more sentences."""
 
 TOGETHER, STRIDE = 64, 4
-"""The first TOGETHER sequences of a request wait in line where it came; the rest let STRIDE - 1 others pass before each
-(stride scheduling; Waldspurger and Weihl 1995)."""
+"""The first TOGETHER sequences of a request wait in line where it came; the rest, and patient ones, let STRIDE - 1
+others pass before each (stride scheduling; Waldspurger and Weihl 1995)."""
 
 
 @dataclass(eq=False)
@@ -39,6 +39,8 @@ class Sequence(Generic[Output]):
     """Most decoder rows that it takes."""
     n_target: int = 0
     """Target tokens, if a target is read with the source."""
+    patient: bool = False
+    """Whether it lets others pass from the first on: it is one of many, and asked for beside an answer."""
     accepted: bool = False
     """Whether it is more work for a request that was accepted, and so not refused any more."""
     finished: bool = False
@@ -90,7 +92,9 @@ class Scheduler(Generic[Output]):
             QueueFull: with the numbers.
         """
         turn_of, now = attrgetter("turn"), self._virtual_time
-        turns = [now + (TOGETHER + (i - TOGETHER) * STRIDE if i >= TOGETHER else 0) for i in range(len(sequences))]
+        sequences = sorted(sequences, key=attrgetter("patient"))
+        in_line = [0 if sequence.patient else TOGETHER for sequence in sequences]
+        turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
             raise QueueFull(

@@ -1,4 +1,4 @@
-/** The page's second task: a text, its label, and what each of its tokens said for and against it. */
+/** The page's second task: a text, its label, and what its label loses without each of its tokens. */
 
 import { onScheme } from "./colors.js";
 import { announce, element } from "./dom.js";
@@ -6,7 +6,7 @@ import { evidenceOf, fullColorAt, poles, shades, showScale, signed, strongest, s
 import { TO_CLASSIFY } from "./examples.js";
 import { Task, wordsUnder } from "./task.js";
 
-const HINT = "Point at a word to see what it contributed.";
+const HINT = "Point at a word to see what the label loses without it.";
 
 export class ClassifyView {
   #task;
@@ -107,8 +107,7 @@ export class ClassifyView {
     showScale(this.#parts.scale, ends, full);
     this.#point(null, false);
     const found = words(evidence.tokens, values, line.text);
-    const bias = evidenceOf(evidence.bias, ends);
-    const sum = evidenceOf(evidence.logits, ends);
+    const odds = evidenceOf(evidence.logits, ends);
     this.#parts.prediction.append(
       element(
         "div",
@@ -116,7 +115,7 @@ export class ClassifyView {
         strongest(`For ${ends.for}`, found.filter(({ value }) => value > 0), full),
         strongest(`For ${ends.against}`, found.filter(({ value }) => value < 0), full),
       ),
-      element("p", { className: "quiet" }, `Tokens ${signed(sum - bias)} and bias ${signed(bias)} make ${signed(sum)} for ${ends.for}.`),
+      element("p", { className: "quiet" }, `The logarithm of the odds is ${signed(odds)} for ${ends.for}; each token has what they lose without it.`),
     );
   }
 
@@ -150,10 +149,9 @@ export class ClassifyView {
       this.#parts.readout.textContent = HINT;
       return;
     }
-    const { tokens, winners = {} } = this.#prediction.evidence;
+    const { tokens } = this.#prediction.evidence;
     const each = Object.entries(tokens[token].contributions).map(([label, part]) => `${label} ${signed(part)}`);
-    const won = Object.keys(winners).filter((label) => winners[label] === token).map((label) => `; it decides ${label}`);
-    this.#parts.readout.replaceChildren(element("strong", {}, line.wordOf(token)), ` ${each.join(", ")}${won.join("")}`);
+    this.#parts.readout.replaceChildren(element("strong", {}, line.wordOf(token)), ` ${each.join(", ")}`);
     if (spoken) announce(this.#parts.readout.textContent);
   }
 

@@ -28,8 +28,7 @@ export function poles(labels, chosen) {
 }
 
 /**
- * How much a token moves the label's logit more than the others'; with two labels these add up, with the bias, to
- * the logarithm of the odds.
+ * How much more the label's logit loses without a token than the others'.
  *
  * @param {Record<string, number>} contributions
  * @param {Poles} poles

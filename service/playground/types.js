@@ -21,10 +21,7 @@
  * @typedef {{source: Token[], target?: Token[], prefix?: Token[], matrices: Matrix[]}} Attention
  *
  * @typedef {object} Evidence
- * @property {"mean" | "max"} pooling
  * @property {Record<string, number>} logits
- * @property {Record<string, number>} bias
- * @property {Record<string, number>} [winners]
  * @property {(Token & {contributions: Record<string, number>})[]} tokens
  *
  * @typedef {object} Model

@@ -27,10 +27,6 @@ DTYPES: dict[str, Any] = {
 }
 """NumPy's types by the names that safetensors has for them."""
 
-BLOCK = 64
-"""Columns of a row with one scale, where a row has several scales."""
-
-
 ROW_BY_ROW = "embedding"
 """In the names of tensors from which graphs gather rows. ONNX Runtime leaves them as they are, so that all sessions
 share them. Of all others it makes copies of its own, and packs most of them in another order."""
@@ -99,12 +95,10 @@ class Weights:
         return self._tensors[name]
 
     def _scales(self, name: str, shape: tuple[int, ...], graph: str) -> NDArray[np.float32]:
-        """By what int8 numbers (N, K) are multiplied: (N, 1), or (N, K) where a row has a scale for each block."""
+        """By what the rows of int8 numbers (N, K) are multiplied: (N, 1)."""
         scales = self._stored(f"{name}.scales", graph)
-        if len(shape) != 2 or scales.shape not in {(shape[0], 1), (shape[0], -(-shape[1] // BLOCK))}:
+        if len(shape) != 2 or scales.shape != (shape[0], 1):
             raise self._refused(f"{name} has shape {shape}, which {name}.scales of shape {scales.shape} does not fit")
-        if scales.shape[1] > 1:
-            scales = scales.repeat(BLOCK, axis=1)[:, : shape[1]]
         return scales.astype(np.float32)
 
     def _read(self, content: bytes) -> dict[str, NDArray[Any]]:

@@ -69,18 +69,13 @@ class Alignment(Links):
 
 
 class TokenEvidence(ShownToken):
-    contributions: dict[str, float] = Field(description="To the logit of each label.")
+    contributions: dict[str, float] = Field(description="What the logit of each label loses without the token.")
 
 
 class Evidence(BaseModel):
-    """What the logits are made of: the contributions of all tokens, and the bias."""
+    """What the logits owe to each token."""
 
-    pooling: Literal["mean", "max"]
     logits: dict[str, float]
-    bias: dict[str, float]
-    winners: dict[str, int] | None = Field(
-        default=None, description="Max pooling: the token that decides each label's logit, the others contribute 0."
-    )
     tokens: list[TokenEvidence]
 
 

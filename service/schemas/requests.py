@@ -244,7 +244,10 @@ class DetectRequest(_Request):
 
 
 class ClassifyRequest(_AttendingRequest):
-    evidence: bool = Field(default=False, description="Return what each token contributed to each label's logit.")
+    evidence: bool = Field(
+        default=False,
+        description="Return what each label's logit loses without each token.",
+    )
 
 
 class EmbedRequest(_AttendingRequest):

@@ -165,10 +165,10 @@ def refuse_beyond(limit: int, n_weights: int) -> None:
         )
 
 
-def refuse_beyond_shown(limit: int, n_tokens: int, wish: str) -> None:
+def refuse_beyond_shown(limit: int, n_tokens: int) -> None:
     """Raises NotAcceptable: these are more tokens than one answer may list."""
     if n_tokens > limit:
-        raise NotAcceptable(f"{wish}: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter texts")
+        raise NotAcceptable(f"alignment: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter ones")
 
 
 def prefix_of(target: list[Token]) -> list[Token]:

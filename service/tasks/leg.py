@@ -103,7 +103,7 @@ class Leg:
         self.manuscripts = await self._beside_each(readings or request.text, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
         if request.alignment:
-            refuse_beyond_shown(translator.max_shown_tokens, sum(lengths), "alignment")
+            refuse_beyond_shown(translator.max_shown_tokens, sum(lengths))
         if self._selection is not None:  # the least that it can be: translations have a token or more
             n_weights = sum(self._selection.n_weights(length, 1) for length in lengths)
             refuse_beyond(translator.max_attention_weights, n_weights)

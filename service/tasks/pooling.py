@@ -23,11 +23,9 @@ Activation = Literal["softmax", "sigmoid"]
 
 @dataclass
 class Reading:
-    """What a classifier made of one window: a logit per label (C), and each token's own (S, C) if they are wanted."""
+    """What a classifier made of one window: a logit per label (C)."""
 
-    wants_tokens: bool = False
     logits: NDArray[np.float64] | None = None
-    token_logits: NDArray[np.float32] | None = None
 
 
 def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
@@ -43,8 +41,6 @@ def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[R
         refuse_not_finite(token_logits)
         exact = token_logits.astype(np.float64)
         sequence.output.logits = exact.max(axis=0) if pooling == "max" else exact.mean(axis=0)
-        if sequence.output.wants_tokens:
-            sequence.output.token_logits = token_logits.copy()
 
 
 def pooled(readings: list[Reading], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
@@ -61,22 +57,3 @@ def probabilities(logits: NDArray[np.float64], activation: Activation = "softmax
     exponentials = np.exp(logits - logits.max())
     shares: NDArray[np.float64] = exponentials / exponentials.sum()
     return shares
-
-
-def contributions(
-    readings: list[Reading], bias: NDArray[np.float64], pooling: Pooling
-) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """What each of a text's S tokens adds to its logits: with the bias (C) the columns of (S, C) sum up to them.
-
-    With mean pooling a token adds its share of the mean. With max pooling the token with the largest logit adds all and
-    the others nothing; the places of these winners (C) are the second result.
-    """
-    token_logits = np.concatenate([r.token_logits for r in readings if r.token_logits is not None]).astype(np.float64)
-    own = token_logits - bias
-    if pooling == "mean":
-        return own / len(own), None
-    winners = token_logits.argmax(axis=0)
-    parts = np.zeros_like(own)
-    labels = np.arange(len(winners))
-    parts[winners, labels] = own[winners, labels]
-    return parts, winners

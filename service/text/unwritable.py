@@ -16,10 +16,11 @@ Writes = Callable[[str], bool]
 
 _EMOJI = re.compile(
     r"(?:[\U0001F1E6-\U0001F1FF]{2}|[0-9#*]\uFE0F?\u20E3"
-    r"|[©®‼⁉™ℹ\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\u3030\u303D\u3297\u3299"
+    r"|[©®‼⁉™ℹ\u2190-\u21FF\u2300-\u23FF\u25A0-\u27BF\u2900-\u297F\u2B00-\u2BFF\u3030\u303D\u3297\u3299\uFFFC"
     r"\U0001F000-\U0001FAFF][\uFE0F\u200D\u2640\u2642\u20E3\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*)+"
 )
-"""Runs of emoji: with what joins, colours and presents them each is several characters."""
+"""Runs of emoji: with what joins, colours and presents them each is several characters. And of what stands for an
+object in the text, such as a field of Word: no unit of a number beside it."""
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
 _UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"

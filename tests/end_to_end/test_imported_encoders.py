@@ -128,13 +128,20 @@ def test_answers_are_the_same_bits_alone_and_in_a_crowd(imported: httpx.Client, 
     assert [second for _, second in together] == [alone[i % 3] for i in range(len(bodies))]
 
 
-def test_there_is_no_evidence_where_logits_are_no_sums_over_tokens(imported: httpx.Client) -> None:
-    response = imported.post("/classify", json={"text": "Good.", "model": "bert", "evidence": True})
-    assert response.status_code == 422
-    assert response.json()["detail"] == (
-        "evidence: the logits of bert are made of what its first token has become, and are no sums over tokens; "
-        'ask for "attention"'
-    )
+@pytest.mark.parametrize("text", [TEXTS[0], "x"])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_evidence_is_what_logits_lose_without_each_token(
+    imported: httpx.Client, originals: Originals, name: str, text: str
+) -> None:
+    directory, model = originals[name]
+    ids = original_ids(directory, text)
+    evidence = ask(imported, "/classify", text=text, model=name, evidence=True)["predictions"][0]["evidence"]
+    whole = original_logits(model, ids)
+    np.testing.assert_allclose([*evidence["logits"].values()], whole, atol=1e-4)
+    assert len(evidence["tokens"]) == len(ids) - 2, "not of special tokens"
+    for i, token in enumerate(evidence["tokens"], start=1):
+        lost = whole - original_logits(model, [*ids[:i], *ids[i + 1 :]])
+        np.testing.assert_allclose([*token["contributions"].values()], lost, atol=2e-4)
 
 
 def test_attention_of_every_window_is_that_of_transformers(imported: httpx.Client, originals: Originals) -> None:

@@ -61,7 +61,6 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "decoding": {"beam_size": 4, "length_penalty": 1.0, "beam_threshold": 2.0, "stop": "empty"},
         "alignment": {"layer": 1, "heads": [0, 1, 2], "next_row": False},
         "slots": [],
-        "bias": None,
         "evaluation": {},
     }
     names = ("encoder.onnx", "decoder_step.onnx", "attention.onnx")
@@ -82,7 +81,7 @@ def test_the_manifest_of_a_classifier(artifact: MakeArtifact, checkpoint: MakeCh
     assert (manifest["pooling"], manifest["decoding"], manifest["sources"]) == ("max", None, [])
     model = load_checkpoint(checkpoint("max_classifier")).model
     assert isinstance(model, TransformerClassifier)
-    assert (manifest["alignment"], manifest["bias"]) == (None, model.output.bias.tolist())
+    assert manifest["alignment"] is None
     graphs = {f"{provider}/{name}.onnx" for provider in ("cpu", "cuda") for name in ("classifier", "attention")}
     assert manifest["files"].keys() == graphs | {"weights.safetensors", "tokenizer.json"}
 

@@ -11,7 +11,7 @@ from export.manifest import Precision, Provider
 from export.proof import TEXTS
 from model.checkpoint import build_model, save_checkpoint
 from model.tokenizer import EOS_ID, train_tokenizer
-from tests.model.tiny_configs import TRAINING, configured
+from tests.model.tiny_configs import configured
 
 Kind = Literal[
     "translation",
@@ -47,13 +47,7 @@ MODELS: dict[Kind, dict[str, Any]] = {
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
-    "mean_classifier": CLASSIFICATION
-    | {
-        "pooling": "mean",
-        "norm": "pre",
-        "n_grams": {"buckets": 61, "longest": 3},
-        "regions": {"width": 20, "detectors": 28},
-    },
+    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre"},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
     "embedder": LAYERS
@@ -85,13 +79,7 @@ def write_model(directory: Path, name: str, model: dict[str, Any], eos: float = 
     Args:
         target_share: of the tokens, how many a translation may have.
     """
-    parts: dict[str, Any] = {}
-    if "n_grams" in model:
-        parts["n_gram_training"] = {"training": TRAINING}
-    if "regions" in model:
-        texts = [{"file": "unlabelled.tsv", "licence": "ours"}]
-        parts["region_training"] = {"unlabelled": texts, "pretraining": TRAINING, "training": TRAINING}
-    config = configured(model, name, max_tokens=MAX_SOURCE_TOKENS, **parts)
+    config = configured(model, name, max_tokens=MAX_SOURCE_TOKENS)
     built = build_model(config)
     randomize(built, eos, target_share)
     tokenizer = train_tokenizer(TEXTS, config.model.vocab_size, end_of_sequence=config.model.task == "translation")
@@ -110,8 +98,6 @@ def randomize(model: nn.Module, eos: float, target_share: float) -> None:
         if name.endswith("tokens.weight"):
             parameter.data[EOS_ID] *= eos
     for name, buffer in model.named_buffers():
-        if name.endswith("prior"):
-            buffer.fill_(9.0)
         if name == "is_target_token":
             buffer.copy_(torch.rand(buffer.shape, generator=random) < target_share)
             buffer[EOS_ID] = True

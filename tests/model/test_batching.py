@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 from model.batching import (
     BatchStream,
     Pool,
-    ReviewExample,
     TranslationExample,
     batches_by_length,
     bucket,
-    collate_reviews,
     collate_translations,
     training_batches,
 )
-from model.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from model.tokenizer import BOS_ID, EOS_ID
 
 
 def pairs(lengths: list[int]) -> list[TranslationExample]:
@@ -69,13 +67,6 @@ def test_a_corpus_smaller_than_a_batch_is_trained_on_all_the_same() -> None:
     assert sorted(draw.index for draw in batch) == [0, 1]
 
 
-def test_crops_are_pieces_of_their_example_and_differ_between_epochs() -> None:
-    pool = Pool([ReviewExample(np.arange(10, 60, dtype=np.int32), 1)] * 8, shortest_crop=4)
-    draws = [draw for batch in itertools.islice(training_batches([pool], 4, seed=1), 64) for draw in batch]
-    assert all(0 <= draw.start <= draw.stop - 4 and draw.stop <= 50 for draw in draws)
-    assert len({(draw.start, draw.stop) for draw in draws}) > 16
-
-
 def test_a_resumed_stream_goes_on_where_the_killed_one_stopped() -> None:
     pools = [Pool(pairs([3, 5, 9] * 30))]
     whole = list(BatchStream(pools, collate_translations, 64, seed=1, start=0, n_batches=10))
@@ -89,10 +80,3 @@ def test_a_translation_batch_shifts_the_target_by_one() -> None:
     assert batch.source_lengths.tolist() == [3]
     assert batch.target_input.tolist() == [[BOS_ID, 9, 10, 11]]
     assert batch.target_output.tolist() == [[9, 10, 11, EOS_ID]]
-
-
-def test_token_dropout_replaces_tokens_but_never_padding() -> None:
-    examples = [ReviewExample(np.full(n, 9, dtype=np.int32), 0) for n in (40, 10)]
-    batch = collate_reviews(examples, token_dropout=0.5)
-    assert {PAD_ID} == set(batch.ids[1, 10:].tolist())
-    assert {UNK_ID, 9} == set(batch.ids[0].tolist())

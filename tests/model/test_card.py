@@ -9,7 +9,6 @@ from model.checkpoint import CARD, EVALUATION
 from model.evaluation.card import model_card
 from model.evaluation.cases import CaseResult
 from model.recipe import Experiment, load_experiment
-from tests.model import tiny_configs
 from tests.model.tiny_configs import CLASSIFIER, LANGUAGE_MODEL, RECURRENT, TRANSLATOR, configured
 
 SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").iterdir())
@@ -109,16 +108,6 @@ def test_the_card_says_what_a_licence_means(licence: str, asked: str, is_restric
     card = card_of(configured(TRANSLATOR, data={"train": [{"file": "ours.tsv", "licence": licence}]}))
     assert f"| {licence} | ours | {asked} |" in card
     assert ("may not be used commercially" in card) == is_restricted
-
-
-def test_the_card_tells_of_regions_and_that_they_alone_were_trained() -> None:
-    training = {"unlabelled": [{"file": "texts.tsv", "licence": "free"}]}
-    training |= {"pretraining": tiny_configs.TRAINING, "training": tiny_configs.TRAINING}
-    model = CLASSIFIER | {"pooling": "mean", "regions": {"width": 8, "detectors": 13, "radius": 3}}
-    card = card_of(configured(model, region_training=training), {"only": "regions"}, LABELLED)
-    assert "13 detectors over regions of 7 tokens" in card
-    assert "| free | texts |" in card
-    assert "The last run trained the regions alone (`--only regions`)." in card
 
 
 def test_the_card_says_what_bleu_is_of() -> None:

@@ -9,6 +9,7 @@ from model.batching import ReviewExample, collate_reviews
 from model.checkpoint import build_model
 from model.config import CONFIG, ClassifierConfig, Config, ConfigError, TransformerConfig, load_config
 from model.recipe import RECIPE, DataConfig, load_experiment, load_recipe
+from tests.model.tiny_configs import CLASSIFIER, configured
 
 ROOT = Path(__file__).parents[2]
 CONFIGS, ARTIFACTS = ROOT / "model" / "configs", ROOT / "artifacts"
@@ -70,6 +71,18 @@ def test_pairs_that_compare_heads_are_for_nothing_else(use: str) -> None:
     assert data.aligned is not None
     with pytest.raises(ValidationError, match=f"aligned: {data.aligned.file} is in {use} too"):
         DataConfig.model_validate(data.model_dump() | {use: [*getattr(data, use), data.aligned]})
+
+
+@pytest.mark.parametrize("use", ["validation", "test"])
+def test_a_text_with_several_labels_is_for_training_alone(use: str) -> None:
+    unsure = {"file": "remarks.tsv", "licence": "ours", "labels": {"any": ["negative", "positive"]}}
+    with pytest.raises(ValidationError, match=r"remarks\.tsv: a label that stands for several is for training alone"):
+        configured(CLASSIFIER, data={"train": [unsure], use: [unsure]})
+
+
+def test_a_classifier_of_each_label_by_itself_is_not_trained() -> None:
+    with pytest.raises(ValidationError, match="rows have one label"):
+        configured(CLASSIFIER | {"label_activation": "sigmoid"})
 
 
 def test_a_missing_configuration_is_named(tmp_path: Path) -> None:

@@ -62,6 +62,23 @@ def test_labels_get_the_models_names_and_an_unknown_one_is_refused(tmp_path: Pat
         load_rows(source, tmp_path)
 
 
+def test_a_label_that_stands_for_several_gives_a_row_for_each(tmp_path: Path) -> None:
+    labels = {"pos": "positive", "any": ("negative", "positive")}
+    write(tmp_path / "a.tsv", b"any\tThe shop opens at nine.\npos\tGood.\n")
+    assert load_rows(DataSource(file="a.tsv", licence="", labels=labels), tmp_path) == [
+        Row("negative", "The shop opens at nine."),
+        Row("positive", "The shop opens at nine."),
+        Row("positive", "Good."),
+    ]
+
+
+def test_corpora_of_our_own_need_no_data_directory(tmp_path: Path) -> None:
+    source = DataSource(file="remarks.tsv", own=True, licence="MIT")
+    rows = load_rows(source, None)
+    assert rows == load_rows(source, tmp_path)
+    assert {row.left for row in rows} == {"neg", "pos", "any"}
+
+
 def test_swapped_files_have_their_source_second(tmp_path: Path) -> None:
     (tmp_path / "a.en-fr.tsv").write_text("A dog.\tUn chien.\n", encoding="utf-8")
     source = DataSource(file="a.en-fr.tsv", licence="", swap=True)

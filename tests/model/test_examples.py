@@ -1,6 +1,7 @@
 """What training counts in its examples."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from model.batching import Pool, TranslationExample
 from model.data import Row
 from model.tokenizer import EOS_ID, byte_ids, train_tokenizer
-from model.training.examples import ROUND, SELDOM, encode_rows, target_tokens
-from tests.model.tiny_configs import TRANSLATOR, configured
+from model.training.examples import ROUND, SELDOM, encode_rows, prepare, target_tokens
+from tests.model.tiny_configs import CLASSIFIER, TRANSLATOR, configured
 
 V = 400
 SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ha", "ki", "lo")
@@ -48,3 +49,16 @@ def test_merges_are_left_out_of_sources_alone() -> None:
     )
     assert [pair.target.tolist() for pair in cut] == [pair.target.tolist() for pair in whole]
     assert sum(len(pair.source) for pair in cut) > sum(len(pair.source) for pair in whole)
+
+
+def test_nothing_is_held_out_of_texts_that_have_several_labels(tmp_path: Path) -> None:
+    (tmp_path / "sure.tsv").write_text("".join(f"pos\t{text}\n" for text in TEXTS[:100]))
+    (tmp_path / "unsure.tsv").write_text("".join(f"any\t{text}\n" for text in TEXTS[100:200]))
+    sources = [
+        {"file": "sure.tsv", "licence": "ours", "labels": {"pos": "positive"}},
+        {"file": "unsure.tsv", "licence": "ours", "labels": {"any": ["negative", "positive"]}},
+    ]
+    experiment = configured(CLASSIFIER, data={"train": sources, "validation_fraction": 0.2})
+    data, _ = prepare(experiment, tmp_path, train_tokenizer(TEXTS, V, end_of_sequence=True))
+    assert [len(pool.examples) for pool in data.pools] == [80, 200]
+    assert len(data.validation) == 20

@@ -41,6 +41,8 @@ def test_where_all_tokens_say_the_same_it_is_chance(tokenizer: Tokenizer) -> Non
     assert faithfulness(counting(tokenizer, torch.full((320,), 0.1)), TEXTS).ratio == pytest.approx(1)
 
 
-def test_texts_of_few_tokens_are_left_out(tokenizer: Tokenizer) -> None:
-    with pytest.raises(CheckpointError, match="no text has more than 300"):
-        faithfulness(counting(tokenizer, torch.zeros(320)), TEXTS, n_taken_out=300)
+def test_texts_of_few_and_of_many_tokens_are_left_out_and_no_more_than_asked_for_are_read(tokenizer: Tokenizer) -> None:
+    checkpoint = counting(tokenizer, torch.full((320,), 0.1))
+    with pytest.raises(CheckpointError, match="no text has more than 4 and at most 4 tokens"):
+        faithfulness(checkpoint, TEXTS, longest=4)
+    assert faithfulness(checkpoint, ["a", *TEXTS * 3], n_texts=4).n_texts == 4

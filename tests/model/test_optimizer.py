@@ -1,4 +1,4 @@
-"""Muon, in bf16 and in float32; SGD."""
+"""Muon, in bf16 and in float32."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from model.recipe import TrainingConfig
 from model.training import optimizer as module
-from model.training.optimizer import MOMENTUM, build_optimizer
+from model.training.optimizer import build_optimizer
 
 RATE, SHAPE = 0.1, (24, 40)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -45,19 +45,3 @@ def test_an_update_is_orthogonal_to_the_precision_of_the_processor(
     error = (update - orthogonal(gradient)).abs().max().item()
     assert least <= error <= most
     assert torch.equal(matrix.weight.grad, gradient), "it is not changed"
-
-
-def test_sgd_has_momentum_and_lets_weights_decay_but_no_bias() -> None:
-    layer, decay, gradient = nn.Linear(3, 2), 0.25, 0.5
-    optimizer = build_optimizer(layer, training(optimizer="sgd", weight_decay=decay))
-    weight, bias = (parameter.detach().clone() for parameter in layer.parameters())
-    moving_weight, moving_bias = torch.zeros_like(weight), torch.zeros_like(bias)
-    for _ in range(3):
-        for parameter in layer.parameters():
-            parameter.grad = torch.full_like(parameter, gradient)
-        optimizer.step()
-        moving_weight = MOMENTUM * moving_weight + gradient + decay * weight
-        moving_bias = MOMENTUM * moving_bias + gradient
-        weight, bias = weight - RATE * moving_weight, bias - RATE * moving_bias
-    torch.testing.assert_close(layer.weight.detach(), weight)
-    torch.testing.assert_close(layer.bias.detach(), bias)

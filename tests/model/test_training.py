@@ -21,7 +21,6 @@ from model.evaluation.scoring import classify, translate
 from model.networks.transformer import Transformer
 from model.recipe import DataSource, Experiment, load_experiment
 from model.training import precision
-from model.training.examples import prepare, prepare_pretraining, prepare_unlabelled
 from model.training.precision import usable_precision
 from model.training.schedule import learning_rate_factor
 from model.training.train import train
@@ -273,6 +272,17 @@ def test_a_tiny_classifier_learns_its_reviews_and_reads_long_texts_in_windows(tr
     assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
 
 
+def test_a_classifier_that_reads_one_form_tells_no_capitals(data: Path, tmp_path: Path) -> None:
+    experiment = classifier_experiment().model_dump()
+    experiment["model"]["one_form"] = True
+    experiment["data"]["validation_fraction"] = 0.25
+    train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
+    bad, good = (text for _, text in REVIEWS)
+    scores = classify(load_checkpoint(tmp_path / "out"), [bad, good, good.upper()])
+    assert [max(score, key=score.__getitem__) for score in scores] == ["negative", "positive", "positive"]
+    assert scores[1] == scores[2]
+
+
 def test_a_killed_run_resumed_ends_where_an_unbroken_one_ends(
     trained_translator: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -288,21 +298,6 @@ def test_what_is_tested_on_is_never_trained_on(data: Path, tmp_path: Path) -> No
     experiment["data"]["test"] = experiment["data"]["train"]
     with pytest.raises(DataError, match="no training rows are left"):
         train(Experiment.model_validate(experiment), data, tmp_path / "run", tmp_path / "out")
-
-
-def test_what_is_tested_on_is_never_read_without_its_labels_either(data: Path) -> None:
-    experiment = classifier_experiment().model_dump()
-    (data / "tested.tsv").write_text("neg\ta good and funny film\n")
-    experiment["data"]["test"] = [{"file": "tested.tsv", "licence": "ours"}]
-    experiment["pretraining"] = {"train": experiment["data"]["train"], "training": experiment["training"]}
-    checked = Experiment.model_validate(experiment)
-    assert checked.pretraining is not None
-    _, tokenizer = prepare(checked, data, None)
-    pretraining = prepare_pretraining(checked, checked.pretraining.train, data, tokenizer)
-    unlabelled = prepare_unlabelled(checked, checked.data.train, data, tokenizer)
-    pretrained_on = [example.ids for example in pretraining.pools[0].examples]  # type: ignore[union-attr]
-    for texts in (pretrained_on, unlabelled):
-        assert {tokenizer.decode(ids.tolist()) for ids in texts} == {"a bad and boring film"}
 
 
 def test_weights_that_do_not_fit_are_refused(trained_translator: Path, tmp_path: Path) -> None:

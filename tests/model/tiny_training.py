@@ -7,7 +7,7 @@ import torch
 
 from model.batching import Batch
 from model.recipe import Experiment
-from model.training.stage import TrainingModule
+from model.training.optimization import TrainingModule
 from model.training.train import train
 from tests.model.tiny_configs import CLASSIFIER, configured
 
@@ -33,7 +33,7 @@ def classifier_experiment() -> Experiment:
     model = {"vocab_size": 300, "n_encoder_layers": 1, "labels": ["negative", "positive"], "pooling": "mean"}
     labels = {"neg": "negative", "pos": "positive"}
     data = {"train": [{"file": "reviews.tsv", "licence": "ours", "labels": labels}]}
-    return configured(CLASSIFIER | model, data=data, training=SCHEDULE | {"token_dropout": 0.1})
+    return configured(CLASSIFIER | model, data=data, training=SCHEDULE)
 
 
 def lines(rows: list[tuple[str, str]]) -> str:

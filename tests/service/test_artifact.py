@@ -126,7 +126,7 @@ def test_another_format_version_is_refused_before_anything_else(artifact: Path) 
         (lambda m: m.update(sources=[]), "Value error, translation needs sources"),
         (
             lambda m: m.update(task="classification"),
-            "Value error, classification needs labels, label_activation, pooling, bias, "
+            "Value error, classification needs labels, label_activation, pooling, "
             "graphs.cpu/classifier.onnx, files.cpu/classifier.onnx",
         ),
         (lambda m: m["files"].pop("tokenizer.json"), "Value error, translation needs files.tokenizer.json"),

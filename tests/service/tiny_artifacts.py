@@ -157,7 +157,6 @@ class TinyTranslator:
             "embedding": None,
             "decoding": {"beam_size": 2, "length_penalty": 1.0, "beam_threshold": 1000.0, "stop": "empty"},
             "alignment": {"layer": 1, "heads": [0, 2], "next_row": True},
-            "bias": None,
             "evaluation": {"tiny-test": {"bleu": 12.5}},
         }
         tokens = tokenizer(end_of_sequence=True, languages=[*self.languages])
@@ -285,7 +284,6 @@ class TinyClassifier:
             "embedding": None,
             "decoding": None,
             "alignment": None,
-            "bias": [0.25, -0.5, 0.125],
             "evaluation": {"tiny-test": {"accuracy": 0.5}},
         }
         return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts | changes)
@@ -306,7 +304,6 @@ class TinyClassifier:
             "embedding": made | prompts,
             "decoding": None,
             "alignment": None,
-            "bias": None,
             "evaluation": {},
         }
         graphs = {"encoder": self.classifier(), "attention": self.attention()}

@@ -240,6 +240,7 @@ INSIDE = st.recursive(
 @settings(max_examples=300)
 @given(st.lists(INSIDE).map("".join), st.booleans())
 @example(f"<w:hyperlink>{run('two', BOLD)}{field(' HYPERLINK ', run('one '), run('one '))}</w:hyperlink>", False)
+@example(f"{run('3')}<w:hyperlink>{field(' PAGE ', '')}</w:hyperlink>{run('one ')}", False)
 def test_nothing_but_text_is_changed_lost_or_doubled(inside: str, backwards: bool) -> None:
     data = by_hand(paragraph(inside))
     contents = word.read(data, MOST_BYTES)

@@ -240,6 +240,18 @@ def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
     assert len(set(admitted) & set(large)) / 400 == pytest.approx(1 / (STRIDE + 1), abs=0.01)
 
 
+def test_patient_ones_let_others_pass_from_the_first_on() -> None:
+    s = scheduler(slots=1, max_waiting=1000)
+    (whole,) = of_lengths(3)
+    s.add([*(Sequence([1] * 3, None, patient=True) for _ in range(40)), whole])
+    assert s.admit() == [whole]
+    for _ in range(5):
+        s.admit()
+        (small,) = of_lengths(3)
+        s.add([small])
+        assert s.admit() == [small]
+
+
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
     s = scheduler(slots=3, max_waiting=10**6)

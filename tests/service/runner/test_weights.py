@@ -23,8 +23,6 @@ N, K = 5, 130
 TENSORS: dict[str, Array] = {
     "floats": RNG.standard_normal((N, K)).astype(np.float32),
     "halves": RNG.standard_normal((N, K)).astype(np.float16),
-    "table": RNG.integers(-127, 128, (N, K), np.int8),
-    "table.scales": RNG.random((N, 3)).astype(np.float16),
     "rows": RNG.integers(-127, 128, (N, K), np.int8),
     "rows.scales": RNG.random((N, 1)).astype(np.float32),
     "bare": RNG.integers(-127, 128, (N, K), np.int8),
@@ -65,20 +63,9 @@ def test_a_tensor_of_the_declared_type_is_not_copied(path: Path, name: str) -> N
 def test_numbers_become_floats_by_the_scale_of_their_row(path: Path, dtype: np.dtype[Any]) -> None:
     found = weights_of(path).tensor("rows", dtype, "graph")
     assert found.dtype == dtype
-    expected = [[float(number) * float(scale) for number in row] for row, [scale] in by_row("rows")]
+    by_row = zip(TENSORS["rows"], TENSORS["rows.scales"], strict=True)
+    expected = [[float(number) * float(scale) for number in row] for row, [scale] in by_row]
     np.testing.assert_array_equal(found, np.array(expected, np.float32).astype(dtype))
-
-
-@pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
-def test_numbers_become_floats_by_the_scale_of_their_64_columns(path: Path, dtype: np.dtype[Any]) -> None:
-    found = weights_of(path).tensor("table", dtype, "graph")
-    assert found.dtype == dtype
-    expected = [[float(row[k]) * float(scales[k // 64]) for k in range(K)] for row, scales in by_row("table")]
-    np.testing.assert_array_equal(found, np.array(expected, np.float32).astype(dtype))
-
-
-def by_row(name: str) -> Any:
-    return zip(TENSORS[name], TENSORS[f"{name}.scales"], strict=True)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("floats", FLOAT16), ("halves", FLOAT32)])

@@ -1,4 +1,4 @@
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.engine.scheduler import Sequence
-from service.tasks.pooling import Reading, contributions, pooled, probabilities, read_logits
+from service.tasks.pooling import Reading, pooled, probabilities, read_logits
 from service.tasks.windows import windows
 
 
@@ -32,30 +32,6 @@ def test_pooling_windows_equals_pooling_the_whole_text(pooling: str, limit: int)
     readings = [Reading(logits=pool(per_token[piece])) for piece in pieces]
     found = pooled(readings, [len(piece) for piece in pieces], pooling)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, pool(per_token), rtol=1e-5)
-
-
-@pytest.mark.parametrize("pooling", ["mean", "max"])
-@pytest.mark.parametrize("limit", [1, 4, 7, 100])
-def test_contributions_and_bias_add_up_to_the_logits(pooling: Literal["mean", "max"], limit: int) -> None:
-    per_token = np.random.default_rng(1).standard_normal((23, 3)).astype(np.float32)
-    bias = np.array([0.5, -1.0, 0.25])
-    pieces = windows(list(range(23)), limit)
-    readings = [
-        Reading(
-            True,
-            logits=per_token[piece].mean(0) if pooling == "mean" else per_token[piece].max(0),
-            token_logits=per_token[piece],
-        )
-        for piece in pieces
-    ]
-    parts, winners = contributions(readings, bias, pooling)
-    assert parts.shape == (23, 3)
-    logits = pooled(readings, [len(piece) for piece in pieces], pooling)
-    np.testing.assert_allclose(parts.sum(axis=0) + bias, logits, rtol=1e-5, atol=1e-6)
-    if pooling == "max":
-        assert winners is not None
-        assert winners.tolist() == per_token.argmax(axis=0).tolist()
-        assert np.count_nonzero(parts) == 3
 
 
 def test_probabilities_of_huge_logits_are_finite() -> None:

@@ -1,4 +1,4 @@
-"""One stage of training, with Lightning: its steps from batches to weights, and the checkpoints by which it resumes."""
+"""Optimization, with Lightning: steps from batches to weights, and the checkpoints by which a run is resumed."""
 
 import logging
 import time
@@ -18,29 +18,24 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from model.batching import (
-    TAUGHT,
     Batch,
     BatchStream,
-    MaskedBatch,
     ReviewBatch,
     TextBatch,
     TranslationBatch,
-    UnlabelledBatch,
     batches_by_length,
 )
 from model.checkpoint import Model, average_weights
 from model.networks.attention import MultiHeadAttention
 from model.networks.language_model import LanguageModel
-from model.networks.transformer import PartClassifier, TransformerClassifier
+from model.networks.transformer import TransformerClassifier
 from model.networks.translator import TranslationModel
 from model.recipe import TrainingConfig
 from model.tokenizer import PAD_ID
 from model.training.examples import TrainingData
 from model.training.loss import linear_cross_entropy
-from model.training.nearby_tokens import NearbyTokens
 from model.training.optimizer import build_optimizer
 from model.training.precision import usable_precision
-from model.training.pretraining import ReplacedTokenDetection
 from model.training.schedule import learning_rate_factor
 
 VALIDATION_TOKENS = 4096
@@ -48,40 +43,35 @@ STEPS, LAST = "steps", "last.ckpt"
 
 log = logging.getLogger(__name__)
 
-Trainable = Model | PartClassifier | NearbyTokens | ReplacedTokenDetection
-
 
 @dataclass(frozen=True)
-class Stage:
-    """One optimization: what is trained on, how it becomes batches, and for how long."""
+class Optimization:
+    """What is trained on, how it becomes batches, and for how long."""
 
     training: TrainingConfig
     data: TrainingData
     collate: Callable[..., Batch]
-    """(examples, generator=...) to a training batch."""
-    collate_validation: Callable[..., Batch]
-    teacher: TransformerClassifier | None = None
-    """What tells the probabilities of labels of texts that have none."""
+    """Examples to a batch."""
 
 
-def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
-    """Run one stage to its end, from its last checkpoint if it was begun before, and average the model's weights."""
-    every = stage.training.checkpoint_every_steps
+def optimize(model: Model, optimization: Optimization, run_dir: Path) -> None:
+    """Run it to its end, from its last checkpoint if it was begun before, and average the model's weights."""
+    every = optimization.training.checkpoint_every_steps
     checkpoints = ModelCheckpoint(
         run_dir / STEPS,
         filename="{step:07d}",
         monitor="step",
         mode="max",
-        save_top_k=stage.training.average_checkpoints,
+        save_top_k=optimization.training.average_checkpoints,
         save_last=True,
         every_n_train_steps=every,
         enable_version_counter=False,
     )
-    precision = usable_precision(stage.training.precision)
-    if precision != stage.training.precision:
+    precision = usable_precision(optimization.training.precision)
+    if precision != optimization.training.precision:
         log.warning("products in bf16 are not faster here: training in float32")
     trainer = lightning.Trainer(
-        max_steps=stage.training.max_steps,
+        max_steps=optimization.training.max_steps,
         precision=precision,
         val_check_interval=every,
         check_val_every_n_epoch=None,
@@ -91,9 +81,9 @@ def optimize(model: Trainable, stage: Stage, run_dir: Path) -> None:
         callbacks=[checkpoints, LearningRateMonitor("step"), RichProgressBar(refresh_rate=20), Clock()],
         use_distributed_sampler=False,
     )
-    last = run_dir / STEPS / LAST  # Lightning's, from which a stage goes on
-    trainer.fit(TrainingModule(model, stage), ckpt_path=last if last.is_file() else None, weights_only=False)
-    last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-stage.training.average_checkpoints :]
+    last = run_dir / STEPS / LAST  # Lightning's, from which a run goes on
+    trainer.fit(TrainingModule(model, optimization), ckpt_path=last if last.is_file() else None, weights_only=False)
+    last_steps = sorted((run_dir / STEPS).glob("step=*.ckpt"))[-optimization.training.average_checkpoints :]
     model.load_state_dict(average_weights(last_steps, "model."))
 
 
@@ -123,16 +113,16 @@ class Clock(Callback):
 class TrainingModule(lightning.LightningModule):
     """One optimization step of any model."""
 
-    def __init__(self, model: Trainable, stage: Stage) -> None:
+    def __init__(self, model: Model, optimization: Optimization) -> None:
         super().__init__()
         self.model = model
-        self.stage = stage
+        self.optimization = optimization
         for module in model.modules():
             if isinstance(module, MultiHeadAttention):
-                module.fused = stage.training.fused_attention
+                module.fused = optimization.training.fused_attention
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self.loss(batch, self.stage.training.label_smoothing)
+        loss = self.loss(batch, self.optimization.training.label_smoothing)
         self.log("train_loss", loss.detach(), prog_bar=True, batch_size=1)
         return loss
 
@@ -151,33 +141,12 @@ class TrainingModule(lightning.LightningModule):
         if isinstance(batch, TranslationBatch | TextBatch):
             real = batch.target_output != PAD_ID
             return self._token_loss(self._hidden(batch)[real], batch.target_output[real], label_smoothing)
-        if isinstance(self.model, ReplacedTokenDetection):
-            detection: Tensor = self.model(batch)
-            return detection
-        if isinstance(batch, MaskedBatch):
-            assert isinstance(self.model, TransformerClassifier)
-            hidden = self.model.encode(batch.ids, batch.lengths)
-            return self._token_loss(hidden[batch.masked], batch.targets[batch.masked], label_smoothing)
-        if isinstance(batch, UnlabelledBatch):
-            assert isinstance(self.model, NearbyTokens)
-            nearby: Tensor = self.model(batch.ids, batch.lengths)
-            return nearby
         assert isinstance(batch, ReviewBatch)
-        return F.cross_entropy(self._class_logits(batch), self._labels(batch), label_smoothing=label_smoothing)
-
-    def _labels(self, batch: ReviewBatch) -> Tensor:
-        """Right labels (B), or where a teacher tells some of them the probabilities of all (B, C)."""
-        teacher, taught = self.stage.teacher, batch.labels == TAUGHT
-        if teacher is None or not taught.any():
-            return batch.labels
-        with torch.no_grad():
-            logits, _ = teacher(batch.whole, batch.lengths)
-            own = F.one_hot(batch.labels.clamp(min=0), logits.shape[-1]).float()
-            return torch.where(taught.unsqueeze(1), logits.float().softmax(dim=-1), own)
+        return F.cross_entropy(self._class_logits(batch), batch.labels, label_smoothing=label_smoothing)
 
     def _class_logits(self, batch: ReviewBatch) -> Tensor:
-        result = self.model(batch.ids, batch.lengths)
-        logits: Tensor = result if isinstance(self.model, PartClassifier) else result[0]
+        assert isinstance(self.model, TransformerClassifier)
+        logits: Tensor = self.model(batch.ids, batch.lengths)[0]
         return logits.float()
 
     def _hidden(self, batch: TranslationBatch | TextBatch) -> Tensor:
@@ -191,16 +160,15 @@ class TrainingModule(lightning.LightningModule):
         return hidden
 
     def _token_loss(self, hidden: Tensor, targets: Tensor, label_smoothing: float) -> Tensor:
-        assert not isinstance(self.model, PartClassifier | NearbyTokens | ReplacedTokenDetection)
         return linear_cross_entropy(hidden, self.model.embedding.tokens.weight, targets, label_smoothing)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         # Here rather than by the trainer, which refuses to clip for PyTorch's fused AdamW.
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.stage.training.clip_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.optimization.training.clip_norm)
         self.log("gradient_norm", norm, batch_size=1)
 
     def configure_optimizers(self) -> Any:
-        training = self.stage.training
+        training = self.optimization.training
         optimizer = build_optimizer(self.model, training)
         factor = partial(
             learning_rate_factor,
@@ -212,18 +180,18 @@ class TrainingModule(lightning.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def train_dataloader(self) -> Any:
-        training, done = self.stage.training, self.global_step
-        collate = partial(self.stage.collate, generator=torch.Generator().manual_seed(training.seed + done))
+        training, done = self.optimization.training, self.global_step
+        of = self.optimization
         stream = BatchStream(
-            self.stage.data.pools, collate, training.batch_tokens, training.seed, done, training.max_steps - done
+            of.data.pools, of.collate, training.batch_tokens, training.seed, done, training.max_steps - done
         )
         return DataLoader(stream, batch_size=None)
 
     def val_dataloader(self) -> Any:
-        examples = self.stage.data.validation
+        examples = self.optimization.data.validation
         lengths = np.array([len(example) for example in examples], dtype=np.int64)
         batches = [
-            self.stage.collate_validation([examples[i] for i in batch])
+            self.optimization.collate([examples[i] for i in batch])
             for batch in batches_by_length(lengths, VALIDATION_TOKENS)
         ]
         return DataLoader(cast(Any, batches), batch_size=None)
