@@ -10,6 +10,8 @@ PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
 # Of an imported model: what its source is called.
 NAME ?= $(patsubst %.argosmodel,%,$(patsubst %.zip,%,$(patsubst %.tar.gz,%,$(notdir $(patsubst %/,%,$(FROM))))))
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
+# Each service that a test starts would compile all of its modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check format export model train bench gpu lecture docs screenshots lock clean

@@ -43,7 +43,7 @@ def attend_to_one_of_past(qkv: Tensor, key: Tensor, value: Tensor, positions: Te
     R, H, L, D = key.shape
     query, new_key, new_value = (x.view(R, H, 1, D) for x in qkv.chunk(3, dim=-1))
     key, value = write_to_cache(key, new_key, positions), write_to_cache(value, new_value, positions)
-    written = torch.arange(L) <= positions.unsqueeze(1)  # (R, L)
+    written = torch.arange(L, dtype=positions.dtype) <= positions.unsqueeze(1)  # (R, L)
     return value_of_highest(query, key, value, written[:, None, None, :]).view(R, 1, H * D), key, value
 
 

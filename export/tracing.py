@@ -21,6 +21,7 @@ from onnxscript.optimizer import optimize_ir
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.onnx._internal._lazy_import import onnxscript_apis  # type: ignore[attr-defined]
+from torch.onnx._internal.exporter import _fx_passes
 
 from export.graphs import (
     MEMORY_STEP,
@@ -80,6 +81,11 @@ TRANSLATIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 # PyTorch's exporter parses the source of every operator's translation anew for each graph, which takes longer than
 # translating a small one.
 onnxscript_apis.get_torchlib_ops = cache(onnxscript_apis.get_torchlib_ops)
+# Its decompositions trace a graph twice more, and its search for operands of different types once more. Nothing here
+# needs them but TRANSLATIONS, as nothing is written in place, and types are changed by `to` alone: ONNX Runtime would
+# refuse such a graph, or the proof of its artifact would find it.
+_fx_passes.decompose_with_registry = lambda exported_program, registry: exported_program  # noqa: ARG005
+_fx_passes.insert_type_promotion_nodes = lambda graph_module: None  # noqa: ARG005
 
 
 class ExportError(RuntimeError):
@@ -109,12 +115,21 @@ def trace_all(model: Transformer | TransformerClassifier | TransformerEncoder) -
         if model.config.dense:
             graphs["dense.onnx"] = trace(DenseGraph(model), dense_signature(model), 0)
         return graphs
-    n_encoder, n_decoder = model.config.n_encoder_layers * fused, model.config.n_decoder_layers * fused
     return {
-        "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), n_encoder),
-        "decoder_step.onnx": trace(DecoderStepGraph(model), decoder_step_signature(model), 2 * n_decoder),
+        "encoder.onnx": trace(EncoderGraph(model), encoder_signature(model), model.config.n_encoder_layers * fused),
+        "decoder_step.onnx": trace_decoder_step(model),
         "attention.onnx": trace(TranslationAttentionGraph(model), translation_attention_signature(model), 0),
     }
+
+
+def trace_decoder_step(model: Transformer) -> ir.Model:
+    """`decoder_step.onnx` of a translator.
+
+    Raises:
+        ExportError: like `trace_all`.
+    """
+    fused = 2 * model.config.n_decoder_layers if model.config.attention == "soft" else 0
+    return trace(DecoderStepGraph(model), decoder_step_signature(model), fused)
 
 
 def trace(graph: Graph[Any], signature: Signature, n_attention: int) -> ir.Model:
@@ -154,9 +169,6 @@ def exported(
     """What PyTorch's exporter makes of a module, given examples of its inputs and the names of both ends."""
     with quiet_exporter():
         captured = torch.export.export(module.eval(), examples, dynamic_shapes=dynamic_shapes)
-        # Its decompositions would trace it twice more. Nothing here needs them but TRANSLATIONS, as nothing is written
-        # in place; the proof of each artifact would find it.
-        captured.run_decompositions = lambda _: captured
         program = torch.onnx.export(
             captured,
             input_names=inputs,

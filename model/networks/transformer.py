@@ -177,7 +177,7 @@ class TransformerClassifier(nn.Module):
         if self.config.pooling == "max":
             pooled = token_logits.masked_fill(padding, float("-inf")).amax(dim=1)
         else:
-            pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1)
+            pooled = token_logits.sum(dim=1) / lengths.unsqueeze(1).to(token_logits.dtype)
         return pooled, token_logits
 
     def classify_first(self, hidden: Tensor) -> Tensor:

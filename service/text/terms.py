@@ -44,7 +44,7 @@ class TermTable:
             for length in chain.from_iterable(lengths):
                 span = Span(start, start + length)
                 term = span.of(text)
-                if term in self._written and _is_whole(text, span):
+                if len(term) == length and term in self._written and _is_whole(text, span):
                     yield Kept(span, written=self._written[term])
                     break
 

@@ -36,18 +36,18 @@ LAYERS: dict[str, Any] = {
     "d_model": 24,
     "n_heads": 3,
     "d_ff": 40,
-    "n_encoder_layers": 3,
+    "n_encoder_layers": 2,
     "max_positions": 70,
 }
-TRANSLATION = LAYERS | {"task": "translation", "n_decoder_layers": 2, "source": "en", "target": "fr"}
+TRANSLATION = LAYERS | {"task": "translation", "n_decoder_layers": 1, "source": "en", "target": "fr"}
 CLASSIFICATION = LAYERS | {"task": "classification", "labels": ["bad", "good", "odd", "dull", "long"]}
 MODELS: dict[Kind, dict[str, Any]] = {
-    "translation": TRANSLATION | {"norm": "pre"},
+    "translation": TRANSLATION | {"norm": "pre", "n_encoder_layers": 3, "n_decoder_layers": 2},
     "translation_post_norm": TRANSLATION | {"norm": "post"},
     "translation_rotary": TRANSLATION
     | {"positions": "rotary", "activation": "swiglu", "d_encoder": 36, "beta": 0.4, "norm": "pre"},
     "translation_hard": TRANSLATION | {"attention": "hard", "positions": "learned", "activation": "gelu"},
-    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre"},
+    "mean_classifier": CLASSIFICATION | {"pooling": "mean", "norm": "pre", "n_encoder_layers": 3},
     "max_classifier": CLASSIFICATION | {"pooling": "max", "norm": "post"},
     "first_classifier": CLASSIFICATION | LIKE_BERT | {"pooling": "first", "pooler": "tanh"},
     "embedder": LAYERS

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.errors import NotAcceptable
@@ -84,6 +84,7 @@ def test_each_term_is_found_wherever_it_stands(words: list[str], between: str) -
 TERMS = st.sampled_from(["a", "ab", "abc", "a b", "b", "+", "+a", "a+", "犬", "犬小屋", "é", "B."])
 
 
+@example({"ab", "abc"}, "ab")
 @given(st.sets(TERMS, max_size=8), st.lists(TERMS | st.sampled_from([" ", "x", "\n", "小"])).map("".join))
 def test_terms_are_found_as_if_each_were_looked_for_everywhere(terms: set[str], text: str) -> None:
     spans = [Span(start, start + len(term)) for start in range(len(text)) for term in sorted(terms, key=len)[::-1]
