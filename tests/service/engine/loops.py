@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -188,8 +189,16 @@ def server_that(artifact: Artifact, then: str) -> list[str]:
     return [sys.executable, "-c", script, str(artifact.directory)]
 
 
-def children(process_id: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()]
+def children(process_id: int, of_command: str = "") -> list[int]:
+    """Those whose command has these words."""
+    said = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
+    return [int(child) for child in said if of_command in _command_of(child)]
+
+
+def _command_of(process_id: str) -> str:
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended since
+        return Path(f"/proc/{process_id}/cmdline").read_text()
+    return ""
 
 
 def unready_reason(loop: RemoteLoop, engine: str = "tiny/greedy") -> str | None:

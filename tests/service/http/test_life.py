@@ -51,12 +51,7 @@ def translation(service: httpx.Client) -> str:
 
 
 def loops_of(service: Service) -> list[int]:
-    loaders = [process for process in children(service.process_id) if "loader_process" in command_of(process)]
-    return [loop for loader in loaders for loop in children(loader)]
-
-
-def command_of(process: int) -> str:
-    return Path(f"/proc/{process}/cmdline").read_text()
+    return [loop for loader in children(service.process_id, "loader_process") for loop in children(loader)]
 
 
 class Asking:

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,21 +130,21 @@ def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> 
 
 def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> None:
     supervisor = service.process_id
-    servers = [process for process in children(supervisor) if "given_models" in command_of(process)]
+    servers = children(supervisor, "given_models")
     assert len(servers) == 2
     ends_at = time.monotonic() + 3 * PATIENCE_S
-    idle = [socket.create_connection((service.base_url.host, service.base_url.port or 80)) for _ in range(20)]
-    while not connections_of(service) >= 20:
-        assert time.monotonic() < ends_at
-    os.kill(servers[0], signal.SIGKILL)
-    while len(now := [p for p in children(supervisor) if "given_models" in command_of(p)]) < 2 or now == servers:
-        assert time.monotonic() < ends_at
-        with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
-            assert httpx.get(f"{service.base_url}/health/live").status_code == 200
-    with httpx.Client(base_url=service.base_url) as client:
+    address = service.base_url.host, service.base_url.port or 80
+    with ExitStack() as idle, httpx.Client(base_url=service.base_url) as client:
+        for _ in range(20):
+            idle.enter_context(socket.create_connection(address))
+        while not connections_of(service) >= 20:
+            assert time.monotonic() < ends_at
+        os.kill(servers[0], signal.SIGKILL)
+        while len(now := children(supervisor, "given_models")) < 2 or now == servers:
+            assert time.monotonic() < ends_at
+            with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
+                assert client.get("/health/live", headers={"Connection": "close"}).status_code == 200
         client.post("/translate", json={"text": "the dog"}).raise_for_status()
-    for connected in idle:
-        connected.close()
     while not connections_of(service) <= 2:  # this question's own, and that of the fixture
         assert time.monotonic() < ends_at
 
@@ -158,7 +158,7 @@ def connections_of(service: Service) -> float:
 
 
 def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Service) -> None:
-    [loader] = [process for process in children(service.process_id) if "loader_process" in command_of(process)]
+    [loader] = children(service.process_id, "loader_process")
     os.kill(next(iter(children(loader))), signal.SIGKILL)
     ends_at = time.monotonic() + PATIENCE_S
     while "loop 0 has died" not in (said := service.log.read_text(encoding="utf-8")):
@@ -181,7 +181,3 @@ def test_no_server_outlives_a_supervisor_that_was_killed(artifacts: Path, tmp_pa
         while any(Path(f"/proc/{process}").exists() for process in processes):
             assert time.monotonic() < ends_at
             time.sleep(0.01)
-
-
-def command_of(process: int) -> str:
-    return Path(f"/proc/{process}/cmdline").read_text()
