@@ -73,7 +73,10 @@ class ArtifactSource:
         if name == "cuda" and settings.model_memory is not None:
             raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
-        return replace(self, provider=Provider(name, (settings.threads or 1) // n_loops(settings, name) or 1, captures))
+        threads = (settings.threads or 1) // n_loops(settings, name) or 1
+        # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.
+        shares_arena = settings.model_memory is None
+        return replace(self, provider=Provider(name, threads, captures, shares_arena))
 
     @property
     def n_loops(self) -> int:

@@ -37,11 +37,13 @@ class Provider:
         threads: of one forward pass on the CPU.
         captures: whether CUDA captures decoder steps as CUDA graphs, which it then launches as a whole. Nothing else
             may use CUDA in this process while it does.
+        shares_arena: whether all sessions on the CPU compute in the same memory, none of which is ever returned.
     """
 
     name: Literal["cpu", "cuda"]
     threads: int
     captures: bool = False
+    shares_arena: bool = False
 
     def session(
         self,
@@ -97,6 +99,10 @@ class Provider:
         options.intra_op_num_threads = self.threads
         options.log_severity_level = ERRORS_ONLY
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # an idle service burns no CPU
+        if self.name == "cpu" and self.shares_arena:
+            _register_arena()
+            options.add_session_config_entry("session.use_env_allocators", "1")
+            options.enable_mem_pattern = False  # which plans one block for each shape of inputs, and keeps them all
         return options
 
     def _give(
@@ -149,6 +155,15 @@ def _why_unusable(cuda: Provider) -> str | None:
         except Exception as error:  # ONNX Runtime's exception types share no base
             return _first_line(error)
     return None
+
+
+@functools.cache
+def _register_arena() -> None:
+    """For sessions that ask for it, in this process and those that are forked from it."""
+    where = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    onnxruntime.create_and_register_allocator(where, onnxruntime.OrtArenaCfg({}))
 
 
 @functools.cache

@@ -52,6 +52,13 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
     assert source.forks == (provider == "cpu" and threads == 1), "neither CUDA nor threads outlive a fork"
 
 
+@pytest.mark.parametrize(("settings", "shares"), [({}, True), ({"model_memory": "1GB"}, False)])
+def test_models_that_stay_share_what_they_compute_in(artifacts: Path, settings: dict[str, Any], shares: bool) -> None:
+    provider = source_of(artifacts, provider="cpu", **settings).provider
+    assert provider is not None
+    assert provider.shares_arena is shares
+
+
 def test_engines_for_a_device_work_with_the_fewest_slots_that_may_be_set(artifacts: Path) -> None:
     translator = next(one for one in read_artifacts(artifacts) if one.manifest.task == "translation")
     graphs = TranslationGraphs(translator, Provider("cpu", 1))

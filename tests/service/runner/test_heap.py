@@ -1,4 +1,4 @@
-"""Models that are loaded and forgotten over and over leave no memory behind."""
+"""What models take beside their weights: those that come and go leave none behind, those that stay compute in one."""
 
 import subprocess
 import sys
@@ -32,6 +32,24 @@ for _ in range(4):
     print(loaded - before, _bytes_of_this_process() - before)
 """
 
+COMPUTING = """
+import sys
+from pathlib import Path
+import numpy as np
+from service.artifact import read_artifact
+from service.engine.on_demand import _bytes_of_this_process
+from service.runner.provider import Provider
+from service.runner.weights import load
+
+artifact = read_artifact(Path(sys.argv[1]))
+sessions = [load(artifact, Provider("cpu", 1, shares_arena=True), "encoder.onnx") for _ in range(2)]
+for session in sessions:
+    before = _bytes_of_this_process()
+    for B, S in ((20, 50), (10, 120), (4, 250)):
+        session.run(None, {"input_ids": np.full((B, S), 5), "source_lengths": np.full(B, S)})
+    print(_bytes_of_this_process() - before)
+"""
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
 def test_memory_of_a_model_is_the_same_every_time_and_is_given_back() -> None:
@@ -41,3 +59,12 @@ def test_memory_of_a_model_is_the_same_every_time_and_is_given_back() -> None:
     for taken, kept in others:
         assert 20e6 < taken < 70e6
         assert abs(kept) < 5e6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_sessions_that_share_an_arena_compute_in_the_same_memory() -> None:
+    command = [sys.executable, "-c", COMPUTING, str(TRANSLATOR)]
+    output = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
+    first, second = map(int, output.stdout.split())
+    assert first > 8e6
+    assert second < first / 4
