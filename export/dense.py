@@ -2,8 +2,11 @@
 
 Every product of activations x (..., K) with a weight (N, K) of bytes, and its bias, is
 
-    q = QuantizeLinear(x)                                unsigned bytes around a zero point, on a constant scale
+    q = QuantizeLinear(x / s)                            unsigned bytes around a zero point, on a constant scale
     y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each of its rows
+
+Few layers have a smoothing s (K): some channels of x are much larger than others, and so s is, and the weight's columns
+were multiplied by it before they became bytes.
 
 What a graph does with weights alone, it does in nodes that ONNX Runtime computes once, when it loads the graph: rows
 are chosen, joined, transposed, scaled. So the tensors that it is given are the model's own, whatever is made of them.
@@ -40,12 +43,14 @@ POSITIVE = Rounding(zero_point=0, limit=182)
 
 @dataclass(frozen=True)
 class Dense:
-    """A weight (N, K) and its bias (N); of bytes the scales (N, 1), and how activations become bytes too."""
+    """A weight (N, K) and its bias (N); of bytes the scales (N, 1), and how activations become bytes too: perhaps with
+    a smoothing (K)."""
 
     weight: Tensor
     bias: Tensor | None
     scales: Tensor | None = None
     step: Tensor | None = None
+    smoothing: Tensor | None = None
     rounding: Rounding = SIGNED
 
     def rows(self, rows: slice) -> "Dense":
@@ -78,6 +83,8 @@ class Dense:
         """x (..., K) to (..., N)."""
         if self.scales is None or self.step is None:
             return F.linear(x, self.weight, self.bias)
+        if self.smoothing is not None:
+            x = x / self.smoothing
         zero_point = torch.tensor(self.rounding.zero_point, dtype=torch.uint8)
         rows = torch.onnx.ops.symbolic(
             "QuantizeLinear", (x, self.step, zero_point), dtype=torch.uint8, shape=x.shape, version=OPSET
@@ -107,14 +114,22 @@ class Int8Linear(nn.Module):
     Args:
         weight, scales, bias: (N, K), (N, 1) and (N).
         step: the scale of activations; None where it is another layer's.
+        smoothing: (K), what activations are divided by before; None where they are not.
     """
 
     weight: Tensor
     weight_scales: Tensor
     step: Tensor | None
+    smoothing: Tensor | None
 
     def __init__(
-        self, weight: Tensor, scales: Tensor, bias: Tensor | None, step: Tensor | None, rounding: Rounding = SIGNED
+        self,
+        weight: Tensor,
+        scales: Tensor,
+        bias: Tensor | None,
+        step: Tensor | None,
+        rounding: Rounding = SIGNED,
+        smoothing: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.rounding = rounding
@@ -122,6 +137,7 @@ class Int8Linear(nn.Module):
         self.register_buffer("weight", weight)
         self.register_buffer("weight_scales", scales)
         self.register_buffer("step", step)
+        self.register_buffer("smoothing", smoothing)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., K) to (..., N)."""
@@ -155,7 +171,7 @@ def dense(layer: nn.Module) -> Dense:
     """A layer, or a table to project by."""
     match layer:
         case Int8Linear():
-            return Dense(layer.weight, layer.bias, layer.weight_scales, layer.step, layer.rounding)
+            return Dense(layer.weight, layer.bias, layer.weight_scales, layer.step, layer.smoothing, layer.rounding)
         case Int8Embedding():
             return Dense(layer.weight, None, layer.weight_scales, layer.step)
         case nn.Linear():

@@ -1,8 +1,9 @@
 """weights.safetensors: every tensor of a checkpoint or an artifact once, under the name that the model gives it.
 
-A matrix `P` (N, K) may be int8. Then `P.scales` (N, 1) tells what the numbers of each row are multiplied by. What ends
-in `.step` is the scale of activations, and what the shape of a model alone tells (an encoding of positions) may be
-there for graphs that read it.
+A matrix `L.weight` (N, K) may be int8. Then `L.weight.scales` (N, 1) tells what the numbers of each row are multiplied
+by, and `L.smoothing` (K), where it is there, what those of each column are divided by. What ends in `.step` is the
+scale of activations, and what the shape of a model alone tells (an encoding of positions) may be there for graphs that
+read it.
 """
 
 import json
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 WEIGHTS = "weights.safetensors"
-SCALES, STEP = ".scales", ".step"
+SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
 ALIGNMENT = 64
 """A cache line. Mapped into memory, what is large lies on such lines: read across them, a product takes longer."""
@@ -90,7 +91,10 @@ def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     foreign = [
         name
         for name in stored
-        if name not in own and name not in derived and not name.endswith(STEP) and name.removesuffix(SCALES) not in own
+        if name not in own
+        and name not in derived
+        and not name.endswith((STEP, SMOOTHING))
+        and name.removesuffix(SCALES) not in own
     ]
     if foreign:
         raise WeightsError(f"the model has no {', '.join(sorted(foreign))}")
@@ -104,10 +108,10 @@ def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
 
 
 def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
-    """A stored tensor, multiplied by its scales if it is int8.
+    """A stored tensor; if it is int8, multiplied by its scales and divided by its smoothing.
 
     Raises:
-        WeightsError: its scales are missing, or are of another tensor.
+        WeightsError: its scales are missing, or these or its smoothing are of another tensor.
     """
     tensor = stored[name]
     if tensor.dtype != torch.int8:
@@ -115,4 +119,9 @@ def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     scales = stored.get(name + SCALES)
     if tensor.ndim != 2 or scales is None or scales.shape != (len(tensor), 1):
         raise WeightsError(f"{name} is int8 without a scale for each row")
-    return tensor.float() * scales
+    numbers, smoothing = tensor.float() * scales, stored.get(name.removesuffix(".weight") + SMOOTHING)
+    if smoothing is None:
+        return numbers
+    if smoothing.shape != numbers.shape[1:]:
+        raise WeightsError(f"the smoothing of {name} is not a number for each column")
+    return numbers / smoothing

@@ -78,7 +78,7 @@ class Weights:
 
     def tensor(self, name: str, dtype: np.dtype[Any], graph: str) -> NDArray[Any]:
         """A tensor in the type that a graph declares for it. From another type a new array is made; int8 numbers are
-        multiplied by their scales."""
+        multiplied by the scales of their rows, and divided by the smoothing of their columns, if they have one."""
         stored = self._stored(name, graph)
         if stored.dtype == dtype:
             return stored
@@ -86,7 +86,14 @@ class Weights:
             if np.issubdtype(stored.dtype, np.floating):
                 return stored.astype(dtype)
             if stored.dtype == np.int8:
-                return (stored * self._scales(name, stored.shape, graph)).astype(dtype)
+                numbers = stored * self._scales(name, stored.shape, graph)
+                smoothing = self._tensors.get(f"{name.removesuffix('.weight')}.smoothing")
+                if smoothing is not None:
+                    if smoothing.shape != stored.shape[1:]:
+                        fits_not = f"which its smoothing of shape {smoothing.shape} does not fit"
+                        raise self._refused(f"{name} has shape {stored.shape}, {fits_not}")
+                    numbers /= smoothing
+                return numbers.astype(dtype)
         raise self._refused(f"{name} is {stored.dtype}, which cannot become the {dtype} that {graph} declares")
 
     def _stored(self, name: str, graph: str) -> NDArray[Any]:

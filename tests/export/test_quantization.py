@@ -16,7 +16,7 @@ from torch.export import Dim
 from export import dense, quantization
 from export.dense import POSITIVE, SIGNED, Int8Embedding, Int8Linear, Rounding
 from export.graphs import MEMORY_STEP
-from export.quantization import best_limit, in_int8, quantize_rows
+from export.quantization import best_limit, in_int8, quantize_rows, smoothing_of
 from export.tracing import exported, named_tensors
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import Transformer, TransformerClassifier
@@ -48,6 +48,16 @@ def test_a_row_is_the_same_to_the_bit_whatever_its_neighbours_are() -> None:
     for other in (outlier[:1], outlier, X[:1]):
         np.testing.assert_array_equal(run(layer, other)[0], together[0])
     np.testing.assert_array_equal(run(layer, X[:1, 2:3])[0, 0], together[0, 2])
+
+
+@pytest.mark.parametrize("rounding", [SIGNED, POSITIVE])
+def test_smoothing_makes_room_for_a_channel_that_is_larger_than_others(rounding: Rounding) -> None:
+    x, weight = (np.abs(X) if rounding is POSITIVE else X).copy(), WEIGHT.copy()
+    x[..., 5] *= 20
+    weight[:, 5] /= 20
+    rough, smooth = (int8(rounding, x=x, weight=weight, smoothed=smoothed) for smoothed in (False, True))
+    assert relative_error(run(smooth, x), x @ weight.T) < relative_error(run(rough, x), x @ weight.T) / 3
+    np.testing.assert_array_equal(run(smooth, x[:1])[0], run(smooth, x)[0])
 
 
 @pytest.mark.parametrize("rounding", [SIGNED, POSITIVE])
@@ -120,6 +130,24 @@ def test_what_bytes_would_change_too_much_stays_in_floats(checkpoint: MakeCheckp
         "encoder.layers.1.feed_forward.hidden"
     ]
     assert set(tensors_in_bytes(in_int8(model, named_tensors(served)))) == set(tensors_in_bytes(served))
+
+
+def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: MakeCheckpoint) -> None:
+    model = load_checkpoint(checkpoint("mean_classifier")).model
+    assert isinstance(model, TransformerClassifier)
+    name = "encoder.layers.1.feed_forward.hidden"
+    with_outlier(
+        model.encoder.get_submodule("layers.1.add_norm_feed_forward.norm"), [model.get_submodule(name)], times=20
+    )
+    served = in_int8(model, {})
+    assert isinstance(served.get_submodule(name), Int8Linear)
+    stored = named_tensors(served)
+    assert [key for key in stored if key.endswith(".smoothing")] == [f"{name}.smoothing"]
+    whole = in_float(f"{name}.weight", stored)
+    assert quantization.relative_error(whole, model.get_parameter(f"{name}.weight").detach()) < 0.02
+    again = named_tensors(in_int8(model, stored))
+    assert again.keys() == stored.keys()
+    assert all(torch.equal(again[key], stored[key]) for key in stored)
 
 
 def test_if_one_layer_that_reads_the_source_stays_in_floats_all_do(checkpoint: MakeCheckpoint) -> None:
@@ -203,24 +231,29 @@ def test_only_bytes_of_the_embedding_and_the_weights_are_read(artifact: MakeArti
 
 
 @torch.no_grad()
-def with_outlier(norm: nn.Module, layers: Sequence[nn.Module], rows: int | None = None) -> None:
-    """One channel a thousand times as large, and a thousandth of what is made of it: the model computes the same."""
+def with_outlier(norm: nn.Module, layers: Sequence[nn.Module], rows: int | None = None, times: float = 1000) -> None:
+    """One channel so many times as large, and as much less made of it: the model computes the same."""
     assert isinstance(norm, nn.LayerNorm)
-    norm.weight[5] *= 1000
-    norm.bias[5] *= 1000
+    norm.weight[5] *= times
+    norm.bias[5] *= times
     for layer in layers:
         assert isinstance(layer, nn.Linear)
-        layer.weight[:rows, 5] /= 1000
+        layer.weight[:rows, 5] /= times
 
 
 def tensors_in_bytes(model: nn.Module) -> list[str]:
     return [name for name, tensor in named_tensors(model).items() if tensor.dtype == torch.int8]
 
 
-def int8(rounding: Rounding = SIGNED, bias: Array | None = None) -> Int8Linear:
-    step = torch.tensor(np.abs(X).max() / rounding.limit)
+def int8(
+    rounding: Rounding = SIGNED, bias: Array | None = None, x: Array = X, weight: Array = WEIGHT, smoothed: bool = False
+) -> Int8Linear:
+    rows, columns = torch.from_numpy(x).flatten(0, 1), torch.from_numpy(weight)
+    smoothing = smoothing_of(rows, columns) if smoothed else torch.ones(rows.shape[1])
+    step = (rows / smoothing).abs().max() / rounding.limit
     offset = None if bias is None else nn.Parameter(torch.from_numpy(bias))
-    return Int8Linear(*quantize_rows(torch.from_numpy(WEIGHT)), offset, step, rounding)
+    numbers, scales = quantize_rows(columns * smoothing)
+    return Int8Linear(numbers, scales, offset, step, rounding, smoothing if smoothed else None)
 
 
 def traced(module: nn.Module, x: NDArray[Any] = X) -> ir.Model:

@@ -61,6 +61,15 @@ def test_bytes_are_multiplied_by_the_scale_of_their_row() -> None:
     assert torch.equal(in_float("w", {"w": numbers, "w" + SCALES: scales}), numbers * scales)
 
 
+def test_bytes_are_divided_by_the_smoothing_of_their_column() -> None:
+    numbers, scales = torch.randint(-90, 91, (3, 5), dtype=torch.int8), torch.rand(3, 1)
+    stored = {"layer.weight": numbers, "layer.weight.scales": scales, "layer.smoothing": torch.rand(5) + 0.1}
+    assert torch.equal(in_float("layer.weight", stored), numbers * scales / stored["layer.smoothing"])
+    stored["layer.smoothing"] = torch.ones(3)
+    with pytest.raises(WeightsError, match=r"the smoothing of layer\.weight is not a number for each column"):
+        in_float("layer.weight", stored)
+
+
 def test_a_model_shares_what_is_stored_in_its_type_and_never_writes_the_file(tmp_path: Path) -> None:
     tensors = {"weight": torch.randn(4, 3), "bias": torch.randn(4).half()}
     write_weights(tmp_path / WEIGHTS, tensors)

@@ -25,6 +25,12 @@ TENSORS: dict[str, Array] = {
     "halves": RNG.standard_normal((N, K)).astype(np.float16),
     "rows": RNG.integers(-127, 128, (N, K), np.int8),
     "rows.scales": RNG.random((N, 1)).astype(np.float32),
+    "smooth.weight": RNG.integers(-127, 128, (N, K), np.int8),
+    "smooth.weight.scales": RNG.random((N, 1)).astype(np.float32),
+    "smooth.smoothing": RNG.random(K).astype(np.float32) + np.float32(0.1),
+    "rough.weight": RNG.integers(-127, 128, (N, K), np.int8),
+    "rough.weight.scales": RNG.random((N, 1)).astype(np.float32),
+    "rough.smoothing": RNG.random(N).astype(np.float32),
     "bare": RNG.integers(-127, 128, (N, K), np.int8),
     "wide": RNG.integers(-127, 128, (N, K), np.int8),
     "wide.scales": RNG.random((N, 2)).astype(np.float32),
@@ -68,6 +74,13 @@ def test_numbers_become_floats_by_the_scale_of_their_row(path: Path, dtype: np.d
     np.testing.assert_array_equal(found, np.array(expected, np.float32).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [FLOAT16, FLOAT32])
+def test_numbers_of_smoothed_columns_become_what_they_were(path: Path, dtype: np.dtype[Any]) -> None:
+    found = weights_of(path).tensor("smooth.weight", dtype, "graph")
+    expected = TENSORS["smooth.weight"] * TENSORS["smooth.weight.scales"] / TENSORS["smooth.smoothing"]
+    np.testing.assert_array_equal(found, expected.astype(dtype))
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("floats", FLOAT16), ("halves", FLOAT32)])
 def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.dtype[Any]) -> None:
     found = weights_of(path).tensor(name, dtype, "graph")
@@ -81,6 +94,7 @@ def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.
         ("absent", "float32", "has no tensor absent, which cpu/encoder.onnx takes"),
         ("bare", "float16", "has no tensor bare.scales, which cpu/encoder.onnx takes"),
         ("wide", "float16", "wide has shape (5, 130), which wide.scales of shape (5, 2) does not fit"),
+        ("rough.weight", "float16", "rough.weight has shape (5, 130), which its smoothing of shape (5,) does not fit"),
         ("floats", "int8", "floats is float32, which cannot become the int8 that cpu/encoder.onnx declares"),
         ("rows", "uint8", "rows is int8, which cannot become the uint8 that cpu/encoder.onnx declares"),
         ("shape", "float32", "shape is int64, which cannot become the float32 that cpu/encoder.onnx declares"),
