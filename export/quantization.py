@@ -208,10 +208,12 @@ class Quantizer:
                 continue
             smoothing = smoothing_of(x, weight)
             limit = best_limit(x / smoothing, kind)
-            if name in tables or change(x / smoothing, weight * smoothing, kind, limit) > LARGEST_ERROR:
-                found.add(name)
-            else:
+            # After a ReLU much is zero in a few texts that is not in others.
+            may_smooth = kind is SIGNED and name not in tables
+            if may_smooth and change(x / smoothing, weight * smoothing, kind, limit) <= LARGEST_ERROR:
                 self.smoothings[name], self.limits[name] = smoothing, limit
+            else:
+                found.add(name)
         return found
 
 
@@ -228,7 +230,8 @@ def smoothing_of(x: Tensor, weight: Tensor) -> Tensor:
     # Channels in which nearly nothing was calibrated may have more.
     largest, of_weight = (each.clamp(min=max(float(each.median()) / 10, SMALLEST)) for each in (largest, of_weight))
     smoothing = largest**SHARE / of_weight ** (1 - SHARE)
-    return torch.pow(FINENESS, (smoothing.log() / math.log(FINENESS)).round())
+    exponents = (smoothing.log() / math.log(FINENESS)).round()
+    return torch.tensor([FINENESS**exponent for exponent in exponents.tolist()])
 
 
 def change(x: Tensor, weight: Tensor, kind: Rounding, limit: float) -> float:

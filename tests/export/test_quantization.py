@@ -19,6 +19,7 @@ from export.graphs import MEMORY_STEP
 from export.quantization import best_limit, in_int8, quantize_rows, smoothing_of
 from export.tracing import exported, named_tensors
 from model.checkpoint import load_checkpoint
+from model.networks.layers import FeedForward
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.weights import in_float
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
@@ -148,6 +149,21 @@ def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: 
     again = named_tensors(in_int8(model, stored))
     assert again.keys() == stored.keys()
     assert all(torch.equal(again[key], stored[key]) for key in stored)
+
+
+def test_what_a_relu_may_have_silenced_is_not_smoothed(checkpoint: MakeCheckpoint) -> None:
+    """A channel that is never used in the few texts of a calibration would have no bytes for the text that uses it."""
+    model = load_checkpoint(checkpoint("mean_classifier")).model
+    assert isinstance(model, TransformerClassifier)
+    feed_forward = model.encoder.get_submodule("layers.1.feed_forward")
+    assert isinstance(feed_forward, FeedForward)
+    assert feed_forward.activate is torch.relu
+    with torch.no_grad():
+        feed_forward.hidden.weight[5] *= 60
+        feed_forward.hidden.bias[5] *= 60
+        feed_forward.output.weight[:, 5] /= 60
+    served = in_int8(model, {})
+    assert isinstance(served.get_submodule("encoder.layers.1.feed_forward.output"), nn.Linear)
 
 
 def test_if_one_layer_that_reads_the_source_stays_in_floats_all_do(checkpoint: MakeCheckpoint) -> None:
