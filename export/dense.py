@@ -5,8 +5,8 @@ Every product of activations x (..., K) with a weight (N, K) of bytes, and its b
     q = QuantizeLinear(x / s)                            unsigned bytes around a zero point, on a constant scale
     y = MatMulIntegerToFloat(q, w, ..., bias)            with the weight's bytes w, and one scale for each of its rows
 
-Few layers have a smoothing s (K): some channels of x are much larger than others, and so s is, and the weight's columns
-were multiplied by it before they became bytes.
+A layer has a smoothing s (K) only where some channels of x are much larger than others. The weight's columns were
+multiplied by it before they became bytes.
 
 What a graph does with weights alone, it does in nodes that ONNX Runtime computes once, when it loads the graph: rows
 are chosen, joined, transposed, scaled. So the tensors that it is given are the model's own, whatever is made of them.
