@@ -149,7 +149,8 @@ class ArtifactSource:
             engines = compact_engines(graphs, self.settings, alone)
         else:
             engines = fixed_engines(graphs, self.settings)
-        return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, graphs.encoder))
+        embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.no_capture())
+        return self._loaded(artifact, provider, weights, engines, embedding)
 
     def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         manifest = artifact.manifest

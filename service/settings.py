@@ -87,8 +87,8 @@ class Settings(BaseSettings):
     )
     cuda_graphs: bool = Field(
         default=True,
-        description="On CUDA, launch a decoder step as one CUDA graph, captured when the first of its size runs. "
-        "Not where models run in the server's own process.",
+        description="On CUDA, launch a decoder step, or a pass of a translator's encoder, as one CUDA graph, captured "
+        "when the first of its size runs. Not where models run in the server's own process.",
     )
     slots: int | None = Field(
         default=None,

@@ -3,18 +3,22 @@
 Legend: B newcomers, S source, C caches, E d_model.
 """
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
-from service.contract import IntArray
 from service.runner.caches import FEW_LENGTHS
 from service.runner.steps import TranslationGraphs
 
 FEWEST_NEWCOMERS = 8
 """Of one pass: fewer are padded to so many."""
+
+Shape = tuple[int, int]
+"""B and S."""
 
 
 def padded(n: int) -> int:
@@ -31,7 +35,7 @@ class DeviceEncoder:
 
     def __init__(self, graphs: TranslationGraphs, most_sources: int, most_tokens: int) -> None:
         dimensions = graphs.manifest.dimensions
-        self._session, self._provider = graphs.encoder, graphs.provider
+        self._graphs = graphs
         self._pad = graphs.manifest.special_tokens.pad
         self._longest = graphs.manifest.limits.max_source_tokens
         self._most_sources, self._most_tokens = most_sources, most_tokens
@@ -40,6 +44,8 @@ class DeviceEncoder:
             f"present.{i}.encoder.{part}" for i in range(dimensions.n_decoder_layers) for part in ("key", "value")
         ]
         self._block: OrtValue | None = None
+        self._passes: dict[Shape, _Pass] = {}
+        """That write into this block."""
         self._is_warm = False
 
     def warm_up(self) -> None:
@@ -48,31 +54,66 @@ class DeviceEncoder:
             return
         lengths = {FEW_LENGTHS.bucket(length) for length in range(1, self._longest + 1)}
         counts = {padded(count) for count in range(1, self._most_sources + 1)}
-        for B, S in product(counts, lengths):
-            if self._most_tokens > B // 2 * (S // 2):  # else there is no pass that is padded to this
-                self._run(np.full((B, S), self._pad), np.ones(B, np.int64))
+        # Else there is no pass that is padded to this.
+        shapes = [(B, S) for B, S in product(counts, lengths) if self._most_tokens > B // 2 * (S // 2)]
+        for shape in sorted(shapes, key=math.prod, reverse=True):  # the block is large enough for all
+            self._run(shape, [])
         self._is_warm = True
 
-    def read(self, sources: list[list[int]]) -> tuple[int, tuple[int, int]]:
+    def read(self, sources: list[list[int]]) -> tuple[int, Shape]:
         """The address of the keys and values (C, B, S, E) of all cross-attentions, until the next sources are read, and
         (B, S): rows beyond the sources mean nothing."""
-        B, S = padded(len(sources)), FEW_LENGTHS.bucket(max(map(len, sources)))
-        input_ids, lengths = np.full((B, S), self._pad), np.ones(B, np.int64)
+        shape = padded(len(sources)), FEW_LENGTHS.bucket(max(map(len, sources)))
+        return self._run(shape, sources), shape
+
+    def _run(self, shape: Shape, sources: list[list[int]]) -> int:
+        address = self._address(shape)
+        if shape not in self._passes:
+            self._passes[shape] = _Pass(self._graphs, shape, self._names, self._width, address)
+        self._passes[shape].run(sources, self._pad)
+        return address
+
+    def _address(self, shape: Shape) -> int:
+        """Of a block that is large enough."""
+        size = len(self._names) * _size(shape, self._width, self._graphs.provider.dtype)
+        if self._block is None or self._block.shape()[0] < size:
+            self._passes.clear()
+            self._block = OrtValue.ortvalue_from_shape_and_type([size], np.uint8, self._graphs.provider.name, 0)
+        return int(self._block.data_ptr())
+
+
+class _Pass:
+    """The encoder at one shape, with everything bound that it reads and writes.
+
+    Args:
+        names, width: of what it writes, one after the other from `address` on.
+    """
+
+    def __init__(self, graphs: TranslationGraphs, shape: Shape, names: list[str], width: int, address: int) -> None:
+        B, S = shape
+        provider = graphs.provider
+        self._session, self._options = graphs.encoder, graphs.capture()
+        self._binding: Any = graphs.encoder.io_binding()
+        self._inputs = provider.arrays(input_ids=(np.int64, shape), source_lengths=(np.int64, (B,)))
+        for place in self._inputs.bound():
+            self._binding.bind_input(*place)
+        size = _size(shape, width, provider.dtype)
+        for i, name in enumerate(names):
+            self._binding.bind_output(name, provider.name, 0, provider.dtype, (B, S, width), address + i * size)
+
+    def run(self, sources: list[list[int]], pad: int) -> None:
+        """Read sources; rows beyond them are padding."""
+        input_ids, lengths = self._inputs["input_ids"], self._inputs["source_lengths"]
+        input_ids.fill(pad)
+        lengths.fill(1)
         for row, source in enumerate(sources):
             input_ids[row, : len(source)], lengths[row] = source, len(source)
-        return self._run(input_ids, lengths), (B, S)
+        self._inputs.send()
+        self._session.run_with_iobinding(self._binding, self._options)
+        self._binding.synchronize_outputs()
 
-    def _run(self, input_ids: IntArray, lengths: IntArray) -> int:
-        B, S = input_ids.shape
-        device, dtype = self._provider.name, np.dtype(self._provider.dtype)
-        n_bytes = B * S * self._width * dtype.itemsize
-        if self._block is None or self._block.shape()[0] < len(self._names) * n_bytes:
-            self._block = OrtValue.ortvalue_from_shape_and_type([len(self._names) * n_bytes], np.uint8, device, 0)
-        address = int(self._block.data_ptr())
-        binding: Any = self._session.io_binding()
-        binding.bind_cpu_input("input_ids", input_ids)
-        binding.bind_cpu_input("source_lengths", lengths)
-        for i, name in enumerate(self._names):
-            binding.bind_output(name, device, 0, dtype, (B, S, self._width), address + i * n_bytes)
-        self._session.run_with_iobinding(binding)
-        return address
+
+def _size(shape: Shape, width: int, dtype: DTypeLike) -> int:
+    """Bytes of one key, or value, of each token."""
+    B, S = shape
+    return B * S * width * np.dtype(dtype).itemsize

@@ -1,29 +1,37 @@
 """Graphs for a device: they copy what numpy cannot reach, or show that it computes at all.
 
 Kept in ONNX's text form and serialized, so that serving needs no ONNX library; a test holds the two together.
-Legend: D numbers of one piece, A and B pieces, n pieces that are copied.
+Legend: D numbers of one unit, A and B units, n runs of m units that are copied.
 """
 
 import base64
 
 COPY_TEXT = """<ir_version: 10, opset_import: ["" : 15]>
-copy_pieces (float[A,D] source, int64[n] source_places, float[B,D] cache, int64[n,1] target_places)
-    => (float[B,D] copied) {
-    pieces = Gather<axis = 0>(source, source_places)
-    copied = ScatterND(cache, target_places, pieces)
+copy_units (int64[A,D] source, int64[n,1] source_places, int64[B,D] cache, int64[n,1] target_places, int64[m] steps)
+    => (int64[B,D] copied)
+<int64[1] axis = {2}> {
+    sources = Add(source_places, steps)
+    units = Gather<axis = 0>(source, sources)
+    targets = Add(target_places, steps)
+    indices = Unsqueeze(targets, axis)
+    copied = ScatterND(cache, indices, units)
 }"""
-"""Writes pieces of `source` over pieces of `cache`: in place where one buffer is bound as both `cache` and `copied`.
+"""Writes units of `source` over units of `cache`: in place where one buffer is bound as both `cache` and `copied`.
 They may all be one buffer, since everything is read before anything is written.
+
+On CUDA a thread of ScatterND copies what one index names, number after number. So units are small, and the graph counts
+through those of a run by itself.
 
 The opset is the last one whose ScatterND has no `reduction`. Where it has one, CUDA has the same kernel and warns
 "ScatterND with reduction=='none' only guarantees to be correct if indices are not duplicated". The only duplicates here
 are the spare row and the spare place, which nobody reads."""
 
 COPY = base64.b64decode(
-    "CAo6jQIKNgoGc291cmNlCg1zb3VyY2VfcGxhY2VzEgZwaWVjZXMiBkdhdGhlcioLCgRheGlzGACgAQI6AAozCgVjYWNoZQoNdGFyZ2V0X3BsYWNl"
-    "cwoGcGllY2VzEgZjb3BpZWQiCVNjYXR0ZXJORDoAEgtjb3B5X3BpZWNlc1oaCgZzb3VyY2USEAoOCAESCgoDEgFBCgMSAURaHAoNc291cmNlX3Bs"
-    "YWNlcxILCgkIBxIFCgMSAW5aGQoFY2FjaGUSEAoOCAESCgoDEgFCCgMSAURaIAoNdGFyZ2V0X3BsYWNlcxIPCg0IBxIJCgMSAW4KAggBYhoKBmNv"
-    "cGllZBIQCg4IARIKCgMSAUIKAxIBREIECgAQDw=="
+    "CAo6ngMKJgoNc291cmNlX3BsYWNlcwoFc3RlcHMSB3NvdXJjZXMiA0FkZDoACi8KBnNvdXJjZQoHc291cmNlcxIFdW5pdHMiBkdhdGhlcioLCgRheG"
+    "lzGACgAQI6AAomCg10YXJnZXRfcGxhY2VzCgVzdGVwcxIHdGFyZ2V0cyIDQWRkOgAKJQoHdGFyZ2V0cwoEYXhpcxIHaW5kaWNlcyIJVW5zcXVlZXpl"
+    "OgAKLAoFY2FjaGUKB2luZGljZXMKBXVuaXRzEgZjb3BpZWQiCVNjYXR0ZXJORDoAEgpjb3B5X3VuaXRzKg0IARAHOgECQgRheGlzWhoKBnNvdXJjZR"
+    "IQCg4IBxIKCgMSAUEKAxIBRFogCg1zb3VyY2VfcGxhY2VzEg8KDQgHEgkKAxIBbgoCCAFaGQoFY2FjaGUSEAoOCAcSCgoDEgFCCgMSAURaIAoNdGFy"
+    "Z2V0X3BsYWNlcxIPCg0IBxIJCgMSAW4KAggBWhQKBXN0ZXBzEgsKCQgHEgUKAxIBbWIaCgZjb3BpZWQSEAoOCAcSCgoDEgFCCgMSAURCBAoAEA8="
 )
 
 PROBE_TEXT = """<ir_version: 10, opset_import: ["" : 24]>

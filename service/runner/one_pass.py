@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from onnxruntime import InferenceSession
+from onnxruntime import InferenceSession, RunOptions
 
 from service.artifact import Artifact
 from service.contract import AttentionKinds, Matrices
@@ -40,15 +40,16 @@ class EmbeddingRunner:
 
     Args:
         encoder: the graph with the encoder.
+        options: of its runs.
 
     Raises:
         StartRefused: the graph does not give what it makes of each token, or not as wide as the manifest says.
     """
 
-    def __init__(self, artifact: Artifact, encoder: InferenceSession) -> None:
+    def __init__(self, artifact: Artifact, encoder: InferenceSession, options: RunOptions | None = None) -> None:
         self._lengths = LENGTHS[artifact.manifest.task]
         self._pad = artifact.manifest.special_tokens.pad
-        self._session = encoder
+        self._session, self._options = encoder, options
         shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
             raise StartRefused(f"{artifact.directory}: its encoder has no {STATES}, which embeddings are made of")
@@ -59,7 +60,7 @@ class EmbeddingRunner:
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
-        (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths})
+        (states,) = self._session.run([STATES], {"input_ids": input_ids, self._lengths: lengths}, self._options)
         return [row[: len(source)] for row, source in zip(states, sources, strict=True)]
 
 

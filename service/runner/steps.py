@@ -21,7 +21,7 @@ MOST_STEPS = 1024
 """Most bindings that are kept, each of some kilobytes."""
 
 MOST_CAPTURED = 1024
-"""Most steps that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
+"""Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
 NOT_CAPTURED = -1
 
 Sizes = tuple[int, int, int, int]
@@ -34,19 +34,29 @@ class TranslationGraphs:
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self.manifest = artifact.manifest
         self.provider = provider
-        self.encoder = load(artifact, provider, "encoder.onnx", weights=weights)
+        self.encoder = load(artifact, provider, "encoder.onnx", provider.captures, weights)
         self.decoder_step = load(artifact, provider, "decoder_step.onnx", provider.captures, weights)
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:
-        """Options of the first run of a step: its next runs are then launched as a whole. None where steps are not
-        captured."""
+        """Options of all runs of one pass at one size: after the first they are launched as a whole. None where nothing
+        is captured."""
         if not self.provider.captures:
             return None
-        options = RunOptions()
-        options.add_run_config_entry("gpu_graph_id", str(next(self._numbers)))
+        options = _numbered(next(self._numbers))
         options.add_run_config_entry("disable_synchronize_execution_providers", "1")  # who launches it waits for it
         return options
+
+    def no_capture(self) -> RunOptions | None:
+        """Options of runs that are not captured, of these graphs."""
+        return _numbered(NOT_CAPTURED) if self.provider.captures else None
+
+
+def _numbered(number: int) -> RunOptions:
+    """Options of a run of a graph whose runs are captured."""
+    options = RunOptions()
+    options.add_run_config_entry("gpu_graph_id", str(number))
+    return options
 
 
 class Step:

@@ -11,14 +11,44 @@ static void *zeros(size_t size) {
   return memset(aligned_alloc(256, padded), 0, padded);
 }
 
-int cudaMalloc(void **memory, size_t size) { *memory = zeros(size); return 0; }
-int cudaMallocHost(void **memory, size_t size) { *memory = zeros(size); return 0; }
-int cudaHostAlloc(void **memory, size_t size, unsigned flags) { *memory = zeros(size); return 0; }
-int cudaFree(void *memory) { free(memory); return 0; }
-int cudaFreeHost(void *memory) { free(memory); return 0; }
-int cudaMemcpy(void *to, const void *from, size_t size, int kind) { memmove(to, from, size); return 0; }
-int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) { memmove(to, from, size); return 0; }
-int cudaMemset(void *memory, int value, size_t size) { memset(memory, value, size); return 0; }
+/* Whether a stream captures. Then nothing may take or return memory, or wait. Copies between main memory and the device
+   are refused here too: a graph would read, whenever it is launched, what is in that place by then. */
+static int captures;
+static const int refused = 900; /* cudaErrorStreamCaptureUnsupported */
+enum { hostToDevice = 1, deviceToHost = 2 };
+
+static int allocate(void **memory, size_t size) {
+  if (captures) return refused;
+  *memory = zeros(size);
+  return 0;
+}
+static int release(void *memory) {
+  if (captures) return refused;
+  free(memory);
+  return 0;
+}
+static int wait(void) { return captures ? refused : 0; }
+
+int cudaMalloc(void **memory, size_t size) { return allocate(memory, size); }
+int cudaMallocHost(void **memory, size_t size) { return allocate(memory, size); }
+int cudaHostAlloc(void **memory, size_t size, unsigned flags) { return allocate(memory, size); }
+int cudaFree(void *memory) { return release(memory); }
+int cudaFreeHost(void *memory) { return release(memory); }
+int cudaDeviceSynchronize(void) { return wait(); }
+int cudaStreamSynchronize(void *stream) { return wait(); }
+int cudaEventSynchronize(void *event) { return wait(); }
+int cudaMemcpy(void *to, const void *from, size_t size, int kind) {
+  memmove(to, from, size);
+  return wait();
+}
+int cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, void *stream) {
+  memmove(to, from, size);
+  return kind == hostToDevice || kind == deviceToHost ? wait() : 0;
+}
+int cudaMemset(void *memory, int value, size_t size) {
+  memset(memory, value, size);
+  return wait();
+}
 int cudaMemsetAsync(void *memory, int value, size_t size, void *stream) { memset(memory, value, size); return 0; }
 int cudaMemGetInfo(size_t *available, size_t *total) { *available = 6ul << 30; *total = 8ul << 30; return 0; }
 int cudaPointerGetAttributes(char *attributes, const void *memory) {
@@ -67,7 +97,7 @@ const char *cudaGetErrorString(int error) { return "an error of the stand-in"; }
 
 int cudaStreamCreate(void **stream) { *stream = zeros(8); return 0; }
 int cudaStreamCreateWithFlags(void **stream, unsigned flags) { *stream = zeros(8); return 0; }
-int cudaStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+int cudaStreamIsCapturing(void *stream, int *status) { *status = captures; return 0; }
 
 /* What a stream captures is nothing; each launch and each end of a graph is told to the file that the environment names. */
 static int tell(const char *word) {
@@ -78,7 +108,8 @@ static int tell(const char *word) {
   }
   return 0;
 }
-int cudaStreamEndCapture(void *stream, void **graph) { *graph = zeros(8); return tell("captured"); }
+int cudaStreamBeginCapture(void *stream, int mode) { captures = 1; return 0; }
+int cudaStreamEndCapture(void *stream, void **graph) { captures = 0; *graph = zeros(8); return tell("captured"); }
 int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flags) { *executable = zeros(8); return 0; }
 int cudaGraphLaunch(void *executable, void *stream) { return tell("launched"); }
 int cudaGraphExecDestroy(void *executable) { return tell("destroyed"); }

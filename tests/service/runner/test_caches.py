@@ -121,7 +121,7 @@ class CpuAsDevice(Provider):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("heads", [(H,), ()])
 def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
-    """Against numpy: pieces of all caches, rows and heads go where they belong, and nothing else changes."""
+    """Against numpy: columns of all caches, rows and heads go where they belong, and nothing else changes."""
     width = D if heads else H * D
     caches = DeviceCaches(C, SLOTS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
     rng = np.random.default_rng(0)

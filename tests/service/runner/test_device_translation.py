@@ -155,7 +155,7 @@ def test_an_admission_is_two_runs_and_a_departure_none(
     rng = np.random.default_rng(3)
     runner = runner_of(translator_artifact)
     encoded, copied = (
-        counted(monkeypatch, session) for session in (runner._encoder._session, runner._cross_caches._copier)
+        counted(monkeypatch, session) for session in (runner._encoder._graphs.encoder, runner._cross_caches._copier)
     )
     reordered = counted(monkeypatch, runner._self_caches._copier)
     engine = engine_of(kind, runner)
@@ -172,9 +172,9 @@ def test_usual_shapes_of_newcomers_are_seen_before(
     shapes: set[tuple[int, ...]] = set()
     run = runner._encoder._run
 
-    def running(input_ids: Any, lengths: Any) -> int:
-        shapes.add(input_ids.shape)
-        return run(input_ids, lengths)
+    def running(shape: tuple[int, int], sources: list[list[int]]) -> int:
+        shapes.add(shape)
+        return run(shape, sources)
 
     monkeypatch.setattr(runner._encoder, "_run", running)
     runner.warm_up()
