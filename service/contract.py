@@ -121,8 +121,7 @@ class FixedRows(Protocol):
 
     def warm_up(self) -> None:
         """Read sources of every usual shape, since the first run of a shape takes long. Only called while no place is
-        in use. Steps of many rows should come before those of few: what has to grow is replaced, and a captured step
-        has it where it was."""
+        in use."""
 
     def encode(self, places: IntArray, sources: list[list[int]]) -> None:
         """Read sources, one into each of these places."""

@@ -92,7 +92,7 @@ class FixedBeamSearch:
         if not self._is_warm:
             self._decoder.warm_up()
         place = np.zeros(1, np.int64)
-        for R in self._row_sizes[:1] if self._is_warm else self._row_sizes[::-1]:
+        for R in self._row_sizes[:1] if self._is_warm else self._row_sizes:
             for W in WIDTHS[:1] if self._is_warm else WIDTHS:
                 self._decoder.encode(place, [[self._eos]])
                 self._pass(R, size_for(min(R // W, self._place_sizes[-1]), self._place_sizes), W)

@@ -62,7 +62,7 @@ class FixedGreedySearch:
     def warm_up(self) -> None:
         if not self._is_warm:
             self._decoder.warm_up()
-        for R in self._sizes[:1] if self._is_warm else self._sizes[::-1]:
+        for R in self._sizes[:1] if self._is_warm else self._sizes:
             self._decoder.encode(self._own[:1], [[self._eos]])
             self._launch(self._own[R - 1 : R], self._tokens, self._positions)
             self._decoder.fetch()

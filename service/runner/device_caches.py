@@ -11,34 +11,30 @@ from onnxruntime import OrtValue
 
 from service.contract import IntArray
 from service.runner.arrays import Arrays
-from service.runner.caches import SHORTEST
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
 
 WORDS = 8
-"""Of a unit, each an int64: what a thread of the device copies."""
+"""int64 words of a unit, which one thread of the device copies."""
 UNIT_BYTES = 8 * WORDS
 
 
 class DeviceCaches:
-    """(C, R, *heads, L, D) numbers, L a multiple of SHORTEST. One run of one graph copies rows of all caches; it sees
+    """(C, R, *heads, L, D) numbers, L a multiple of 32. One run of one graph copies rows of all caches; it sees
     units of any type. Each length has memory of its own, which it keeps: a captured graph finds its caches where they
     were.
     """
 
     def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
         self._n_caches, self._slots, self._heads, self._width = n_caches, slots, heads, width
-        self._n_heads = math.prod(heads)
-        self._shortest, rest = divmod(SHORTEST * width * np.dtype(provider.dtype).itemsize, UNIT_BYTES)
-        """Units of SHORTEST columns of one head."""
-        assert rest == 0, "columns are whole units"
+        self._n_heads, self._column_bytes = math.prod(heads), width * np.dtype(provider.dtype).itemsize
         self._provider = provider
         self._copier = provider.session(COPY)
         self._length = 0
         self._rows_of: dict[int, OrtValue] = {}
         """By length."""
         self._places: dict[tuple[int, int], Arrays] = {}
-        """What the graph is told, by how many runs it copies of how many units."""
+        """What the graph is told, by how many stretches it copies of how many units."""
 
     def address(self, cache: int) -> int:
         """Where row 0 of a cache begins, until the next resize."""
@@ -65,7 +61,7 @@ class DeviceCaches:
 
         Args:
             block: its address.
-            n_columns: K, a multiple of SHORTEST.
+            n_columns: K, a multiple of 32.
         """
         targets, n_units = self._places_of(rows, self._length), self._units(n_columns)
         self._copy(block, len(targets) * n_units, np.arange(len(targets)) * n_units, targets, n_units)
@@ -77,7 +73,7 @@ class DeviceCaches:
         self._copy(*source, sources, targets, self._units(self._length))
 
     def _copy(self, source: int, n_source: int, sources: IntArray, targets: IntArray, n_units: int) -> None:
-        """Copy so many units from each of some places to each of some in these caches.
+        """Copy so many units from each of some places to each of some in these caches. Places are counted in units.
 
         Args:
             source: the address of n_source units.
@@ -104,14 +100,14 @@ class DeviceCaches:
         return self._places[n, n_units]
 
     def _places_of(self, rows: IntArray, length: int) -> IntArray:
-        """Where rows begin, of each cache and head in turn."""
+        """Where rows begin, of each cache and head in turn, in units."""
         of_caches = np.arange(self._n_caches)[:, None] * self._slots + rows
         of_heads: IntArray = of_caches.reshape(-1, 1) * self._n_heads + np.arange(self._n_heads)
         return of_heads.ravel() * self._units(length)
 
     def _units(self, n_columns: int) -> int:
-        """Of some columns, a multiple of SHORTEST, of one head."""
-        return n_columns // SHORTEST * self._shortest
+        """Of some columns of one head, a multiple of 32: always whole ones."""
+        return n_columns * self._column_bytes // UNIT_BYTES
 
     def _n_units(self, length: int) -> int:
         return self._n_caches * self._slots * self._n_heads * self._units(length)

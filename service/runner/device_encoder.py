@@ -54,10 +54,11 @@ class DeviceEncoder:
             return
         lengths = {FEW_LENGTHS.bucket(length) for length in range(1, self._longest + 1)}
         counts = {padded(count) for count in range(1, self._most_sources + 1)}
-        # Else there is no pass that is padded to this.
-        shapes = [(B, S) for B, S in product(counts, lengths) if self._most_tokens > B // 2 * (S // 2)]
-        for shape in sorted(shapes, key=math.prod, reverse=True):  # the block is large enough for all
-            self._run(shape, [])
+        for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # the block is not made anew
+            B, S = shape
+            # Else no pass is padded to this. One long source is read whatever the limit.
+            if B == FEWEST_NEWCOMERS or self._most_tokens > B // 2 * (S // 2):
+                self._run(shape, [])
         self._is_warm = True
 
     def read(self, sources: list[list[int]]) -> tuple[int, Shape]:
@@ -68,9 +69,10 @@ class DeviceEncoder:
 
     def _run(self, shape: Shape, sources: list[list[int]]) -> int:
         address = self._address(shape)
-        if shape not in self._passes:
-            self._passes[shape] = _Pass(self._graphs, shape, self._names, self._width, address)
-        self._passes[shape].run(sources, self._pad)
+        # What a pass that fails has captured is not launched again.
+        one = self._passes.pop(shape, None) or _Pass(self._graphs, shape, self._names, self._width, address)
+        one.run(sources, self._pad)
+        self._passes[shape] = one
         return address
 
     def _address(self, shape: Shape) -> int:

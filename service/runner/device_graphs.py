@@ -1,7 +1,7 @@
 """Graphs for a device: they copy what numpy cannot reach, or show that it computes at all.
 
 Kept in ONNX's text form and serialized, so that serving needs no ONNX library; a test holds the two together.
-Legend: D numbers of one unit, A and B units, n runs of m units that are copied.
+Legend: D numbers of one unit, A and B units, n stretches of m units that are copied.
 """
 
 import base64
@@ -20,7 +20,7 @@ copy_units (int64[A,D] source, int64[n,1] source_places, int64[B,D] cache, int64
 They may all be one buffer, since everything is read before anything is written.
 
 On CUDA a thread of ScatterND copies what one index names, number after number. So units are small, and the graph counts
-through those of a run by itself.
+through those of a stretch by itself.
 
 The opset is the last one whose ScatterND has no `reduction`. Where it has one, CUDA has the same kernel and warns
 "ScatterND with reduction=='none' only guarantees to be correct if indices are not duplicated". The only duplicates here

@@ -35,8 +35,8 @@ class Provider:
 
     Args:
         threads: of one forward pass on the CPU.
-        captures: whether CUDA captures decoder steps as CUDA graphs, which it then launches as a whole. Nothing else
-            may use CUDA in this process while it does.
+        captures: whether CUDA captures decoder steps and passes of the encoder as CUDA graphs, which it then launches
+            as a whole. Nothing else may use CUDA in this process while it does.
         shares_arena: whether all sessions on the CPU compute in the same memory, none of which is ever returned.
     """
 

@@ -39,8 +39,8 @@ class TranslationGraphs:
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:
-        """Options of all runs of one pass at one size: after the first they are launched as a whole. None where nothing
-        is captured."""
+        """Options of all runs of one pass at one size, other ones each time: after the first run they are launched as a
+        whole. None where nothing is captured."""
         if not self.provider.captures:
             return None
         options = _numbered(next(self._numbers))
@@ -53,7 +53,7 @@ class TranslationGraphs:
 
 
 def _numbered(number: int) -> RunOptions:
-    """Options of a run of a graph whose runs are captured."""
+    """Options of a run of a graph whose runs are captured, each under a number."""
     options = RunOptions()
     options.add_run_config_entry("gpu_graph_id", str(number))
     return options

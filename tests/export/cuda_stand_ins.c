@@ -11,23 +11,24 @@ static void *zeros(size_t size) {
   return memset(aligned_alloc(256, padded), 0, padded);
 }
 
-/* Whether a stream captures. Then nothing may take or return memory, or wait. Copies between main memory and the device
-   are refused here too: a graph would read, whenever it is launched, what is in that place by then. */
-static int captures;
-static const int refused = 900; /* cudaErrorStreamCaptureUnsupported */
-enum { hostToDevice = 1, deviceToHost = 2 };
+/* Whether a stream captures, and whether something was done meanwhile that spoils it: nothing may take or return memory,
+   or wait. Copies between main memory and the device are refused here too: a graph would read, whenever it is launched,
+   what is in that place by then. */
+static int captures, spoilt;
+enum { hostToDevice = 1, deviceToHost = 2, refused = 900 /* cudaErrorStreamCaptureUnsupported */, invalid = 901 };
 
+static int wait(void) {
+  spoilt |= captures;
+  return captures ? refused : 0;
+}
 static int allocate(void **memory, size_t size) {
-  if (captures) return refused;
-  *memory = zeros(size);
-  return 0;
+  *memory = captures ? NULL : zeros(size);
+  return wait();
 }
 static int release(void *memory) {
-  if (captures) return refused;
-  free(memory);
-  return 0;
+  if (!captures) free(memory);
+  return wait();
 }
-static int wait(void) { return captures ? refused : 0; }
 
 int cudaMalloc(void **memory, size_t size) { return allocate(memory, size); }
 int cudaMallocHost(void **memory, size_t size) { return allocate(memory, size); }
@@ -109,7 +110,12 @@ static int tell(const char *word) {
   return 0;
 }
 int cudaStreamBeginCapture(void *stream, int mode) { captures = 1; return 0; }
-int cudaStreamEndCapture(void *stream, void **graph) { captures = 0; *graph = zeros(8); return tell("captured"); }
+int cudaStreamEndCapture(void *stream, void **graph) {
+  int was_spoilt = spoilt;
+  captures = spoilt = 0;
+  *graph = zeros(8);
+  return was_spoilt ? invalid : tell("captured");
+}
 int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flags) { *executable = zeros(8); return 0; }
 int cudaGraphLaunch(void *executable, void *stream) { return tell("launched"); }
 int cudaGraphExecDestroy(void *executable) { return tell("destroyed"); }
