@@ -119,7 +119,7 @@ class _Loader:
             self._bury()
             for place in self._places:
                 if place.process_id == 0 and time.monotonic() >= place.begin_at:
-                    os.close(self._fork(place))
+                    self._replace(place)
             if time.monotonic() - looked_at >= LOOK_S:
                 self._end_what_hangs()
                 looked_at = time.monotonic()
@@ -153,17 +153,33 @@ class _Loader:
             seconds = max(seconds, engine.probe().seconds)
         return seconds > SLOW_S
 
+    def _replace(self, place: _Place) -> None:
+        """Begin another process for a loop; later, where the system has no room for one now."""
+        try:
+            os.close(self._fork(place))
+        except OSError as error:
+            logger.critical("loop %d cannot be begun now: %s", place.number, error)
+            self._let_wait(place)
+
     def _fork(self, place: _Place) -> int:
         """Begin a process for a loop.
 
         Returns:
             A file descriptor from which can be read when the loop has loaded.
+
+        Raises:
+            OSError: the system has no room for it.
         """
         reading, writing = os.pipe()
         self._board.begin(place.number)
         if self._budget is not None:
             self._budget.begin(place.number)
-        place.process_id = os.fork()
+        try:
+            place.process_id = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
         if place.process_id:
             os.close(writing)
             return reading
@@ -244,11 +260,16 @@ class _Loader:
                 if len(self._deaths[model]) >= FATAL_DEATHS:
                     logger.critical("%s is taken out", model)
                     self._board.take_out(model)
+            place.process_id = 0
             if self._board.has_served(place.number) or model is not None:
-                place.pause_s = 0.0
+                place.pause_s, place.begin_at = 0.0, now
             else:
-                place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
-            place.process_id, place.begin_at = 0, now + place.pause_s
+                self._let_wait(place)
+
+    def _let_wait(self, place: _Place) -> None:
+        """Before a loop is begun that did not come so far; each time for longer."""
+        place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
+        place.begin_at = time.monotonic() + place.pause_s
 
     def _end_what_hangs(self) -> None:
         """Silence is counted in looks, not by the clock: a loop is not to blame when the whole service was paused."""

@@ -121,7 +121,10 @@ class RemoteLoader:
         """Hear of loops, and begin another loader whenever one has died."""
         while True:
             with suppress(OSError):
-                for (how,) in self._messages:
+                for how, *others in self._messages:
+                    if others:  # it says why it ends
+                        logger.critical("the process that loads models fails: %s", how)
+                        break
                     self.on_loop_end(how)
             while not self._ending.wait(RESTART_S):
                 logger.critical("the process that loads models has ended")

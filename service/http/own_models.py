@@ -45,12 +45,19 @@ class OwnModels:
             logger.warning("models are being loaded already")
             raise ReloadRefused("models are being loaded already")
         logger.info("loading the models anew")
-        self._loading = asyncio.create_task(self._load(None))
+        self._loading = asyncio.create_task(self._load_anew())
+        await asyncio.shield(self._loading)
+
+    async def _load_anew(self) -> None:
+        """Raises ReloadRefused; the log has it too, as who asked may have left."""
         try:
-            await asyncio.shield(self._loading)
+            await self._load(None)
         except StartRefused as error:
             logger.error("the models stay as they are: %s", error)
             raise ReloadRefused(f"the models stay as they are: {error}") from None
+        except Exception:
+            logger.exception("the models stay as they are")
+            raise ReloadRefused("the models stay as they are: an unexpected error, which the log has") from None
 
     async def _load(self, loader: Loader | None) -> None:
         models = await in_daemon_thread(lambda: load_models(self._settings, self._metrics, loader))

@@ -127,7 +127,11 @@ class Supervisor:
                 logger.critical("a server has died (%d)", server.process.returncode)
                 # Its connections have gone.
                 mark_process_dead(server.process.pid, str(self._metrics))  # type: ignore[no-untyped-call]
-                self._servers[place] = await self._begin(joins=self._loaded is not None)
+                try:
+                    self._servers[place] = await self._begin(joins=self._loaded is not None)
+                except OSError as error:  # the system has no room for it
+                    logger.critical("a server cannot be begun now: %s", error)
+                    server.begun_at = time.monotonic()
 
     async def _begin(self, joins: bool = False) -> "_Server":
         """A server.
@@ -262,11 +266,12 @@ class _Server:
         """By the number of a set of models, when it has no use for those before."""
         self._incoming = incoming
         self._outgoing = outgoing
+        self._has_gone = False
 
     def take(self, generation: int, loaded: Loaded) -> asyncio.Event:
         self.tell("take", generation, loaded)
         self.taken[generation] = asyncio.Event()
-        if self._incoming.at_eof():
+        if self._has_gone:
             self.taken[generation].set()
         return self.taken[generation]
 
@@ -281,4 +286,5 @@ class _Server:
             while received := await self._incoming.read(READ_BYTES):
                 for message in unpacker.feed(received):
                     yield message
+        self._has_gone = True
         self._outgoing.close()

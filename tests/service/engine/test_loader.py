@@ -1,10 +1,13 @@
 """What loads models, and replaces loops that die or hang."""
 
+import asyncio
 import contextlib
 import os
+import resource
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +106,37 @@ async def test_a_loader_that_dies_is_begun_anew(
         await answered(waiting)
     await until(lambda: unready_reason(service.loop) == "starting")
     await serves(service, tiny_translator)
+    await service.stop()
+
+
+async def test_a_loader_that_fails_and_says_so_is_begun_anew(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    patches: dict[str, Any] = {"FIRST_PAUSE_S": "no number"}  # which it notices when a loop dies that never served
+    service = await make_service(translator_artifact, **patches).start()
+    former = service.loader._process.pid
+    os.kill(service.process_id(), signal.SIGKILL)
+    await until(lambda: service.loader._process.pid != former)
+    await serves(service, tiny_translator)
+    await service.stop()
+
+
+async def test_a_loop_is_begun_as_soon_as_the_system_has_room_for_it(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    service = await make_service(translator_artifact, n_loops=2, dies_of="its loop", FIRST_PAUSE_S=0.02).start()
+    loader = service.loader._process.pid
+    soft, hard = resource.prlimit(loader, resource.RLIMIT_NOFILE)
+    resource.prlimit(loader, resource.RLIMIT_NOFILE, (3, hard))
+    await serves(service, tiny_translator)
+    await dies(service)
+    [output] = (await answered(service.loops[1].submit(GREEDY, [sequence(5, 6)], soon()))).outputs
+    assert output.best()[0].token_ids == tiny_translator.translate([5, 6, EOS], 9)[0]
+    await asyncio.sleep(0.2)
+    assert unready_reason(service.loop) == "starting"
+    resource.prlimit(loader, resource.RLIMIT_NOFILE, (soft, hard))
+    await serves(service, tiny_translator)
+    assert service.loader._process.pid == loader
     await service.stop()
 
 
