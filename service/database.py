@@ -25,9 +25,14 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """What others write meanwhile is not seen within one statement."""
+        """What others write meanwhile is not seen."""
         with self._lock:
-            yield self._opened()
+            connection = self._opened()
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("COMMIT")
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

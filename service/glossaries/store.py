@@ -105,6 +105,13 @@ class Glossaries:
         with self._database.reading() as database:
             return self._get(database, glossary_id)
 
+    def whole(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
+        """A glossary, and the entries of each of its dictionaries. Raises UnknownGlossary."""
+        with self._database.reading() as database:
+            glossary = self._get(database, glossary_id)
+            pairs = [(one.source, one.target) for one in glossary.dictionaries]
+            return glossary, [self._entries(database, glossary_id, pair) or {} for pair in pairs]
+
     def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str]:
         """Raises UnknownGlossary: or it has no such dictionary."""
         with self._database.reading() as database:

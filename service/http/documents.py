@@ -81,7 +81,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         if not form.wait:
             return _card(job, settings, key)
         try:
-            await jobs.finished(job.id, key, timeout_s)
+            await jobs.finished(job, key)
             return as_file(*await jobs.result(job.id, key))  # type: ignore[return-value]
         finally:
             with suppress(UnknownDocument):

@@ -44,9 +44,10 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
     @router.get("/glossaries/{glossary_id}", response_model_exclude_none=True)
     async def get_glossary(_: Request, glossary_id: str) -> GlossaryCard:
         """One with its entries."""
-        card = _card(await _in_thread(glossaries.get, glossary_id))
-        for one in card.dictionaries:
-            one.entries = await _in_thread(glossaries.entries, glossary_id, one.source, one.target)
+        glossary, entries = await _in_thread(glossaries.whole, glossary_id)
+        card = _card(glossary)
+        for one, its_entries in zip(card.dictionaries, entries, strict=True):
+            one.entries = its_entries
         return card
 
     @router.patch("/glossaries/{glossary_id}", responses=of_bodies, response_model_exclude_none=True)

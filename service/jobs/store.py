@@ -142,9 +142,9 @@ class JobStore:
         now = self._clock()
         with self._database.writing() as database:
             row = database.execute(
-                "SELECT * FROM jobs WHERE status = 'queued' OR (status = 'translating' AND seen_at < ?) "
+                "SELECT * FROM jobs WHERE status = 'queued' OR (status = 'translating' AND seen_at < ? AND owner <> ?) "
                 "ORDER BY created_at LIMIT 1",
-                (now - SILENT_S,),
+                (now - SILENT_S, owner),
             ).fetchone()
             if row is None:
                 return None

@@ -76,14 +76,21 @@ class DocumentJobs:
             UnsupportedMediaType, NotAcceptable, TooLarge: it cannot be read.
             RequestError: nothing here translates it.
             QueueFull: there are too many.
+            DeadlinePassed: already.
         """
-        read = await self._reading.read(file_name, data)
+        ends_at = time.monotonic() + timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                read = await self._reading.read(file_name, data)
+        except TimeoutError:
+            raise DeadlinePassed(f"the document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
-        languages = await self._translating.languages(read, request, min(timeout_s, self._settings.max_timeout_s))
+        left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
+        languages = await self._translating.languages(read, request, left_s)
         options = request.model_dump_json(exclude=EXCLUDED, exclude_unset=True)
         n_characters = sum(map(len, dict.fromkeys(read.texts)))
         job = await asyncio.to_thread(
-            self._store.add, data, file_name, read.kind, languages, options, n_characters, timeout_s
+            self._store.add, data, file_name, read.kind, languages, options, n_characters, ends_at - time.monotonic()
         )
         self._come.set()
         return job
@@ -100,25 +107,25 @@ class DocumentJobs:
         """Raises UnknownDocument."""
         await asyncio.to_thread(self._store.delete, job_id, key)
 
-    async def finished(self, job_id: str, key: str, timeout_s: float) -> Job:
-        """Wait for it.
+    async def finished(self, job: Job, key: str) -> Job:
+        """Wait for it, until its deadline.
 
         Raises:
             UnknownDocument: there is none, or it was deleted meanwhile.
-            DeadlinePassed: it took longer than `timeout_s`.
+            DeadlinePassed: it was not finished by then.
             Draining: the service stops.
         """
         pause_s = 0.02
         try:
-            async with asyncio.timeout(timeout_s):
-                while not (job := await self.get(job_id, key)).is_finished:
+            async with asyncio.timeout(job.deadline - time.time()):
+                while not (job := await self.get(job.id, key)).is_finished:
                     if self._serving.draining:
                         raise Draining("the service stops before the document is translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
                     pause_s = min(TELL_S, pause_s * 1.5)
                 return job
         except TimeoutError:
-            raise DeadlinePassed(f"the document was not translated within {timeout_s:g} s") from None
+            raise DeadlinePassed("the document was not translated before its deadline") from None
 
     async def _look(self) -> None:
         """Translate what waits, here or where a server has died, as long as this server runs."""

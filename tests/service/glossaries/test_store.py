@@ -2,12 +2,13 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from service.errors import NotAcceptable, UnknownGlossary
 from service.glossaries import store
-from service.glossaries.store import Dictionary, Glossaries
+from service.glossaries.store import Dictionary, Glossaries, Glossary
 
 pytestmark = pytest.mark.anyio
 
@@ -24,6 +25,26 @@ def glossaries(tmp_path: Path) -> Iterator[Glossaries]:
 def test_nothing_is_written_before_a_glossary_is(tmp_path: Path) -> None:
     Glossaries(tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+def test_what_is_read_at_once_is_of_one_moment(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another server deletes a glossary while this one reads."""
+    first = glossaries.create("Animals", {("en", "fr"): ANIMALS})
+    second = glossaries.create("More", {("en", "fr"): ANIMALS})
+    other = Glossaries(glossaries._database._file.parent)
+    get = Glossaries._get
+
+    def deleting(self: Glossaries, *arguments: Any) -> Glossary:
+        if self is glossaries and other.all():
+            other.delete(first.id)
+            other.delete(second.id)
+        return get(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Glossaries, "_get", deleting)
+        assert glossaries.all() == [first, second]
+    assert glossaries.all() == []
+    other.close()
 
 
 def test_a_glossary_is_found_by_others_as_it_was_made(glossaries: Glossaries, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from service import dispatch
 from service.jobs import worker
+from service.jobs.reading import Reading
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
@@ -260,6 +261,20 @@ async def test_nobody_gets_a_document_without_its_key(serve: Serve, key: str) ->
         assert (await result(client, card)).status_code == 200
 
 
+async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may be read before it, one at a time."""
+
+    async def read(*_: object) -> None:
+        await asyncio.sleep(PATIENCE_S)
+
+    monkeypatch.setattr(Reading, "read", read)
+    async with serve() as client:
+        for wait in ("true", "false"):
+            fields = FRENCH | {"wait": wait, "timeout_s": "0.05"}
+            late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
+            assert problem(late, 504)["detail"] == "the document was not read within 0.05 s"
+
+
 async def test_a_client_that_waits_and_leaves_leaves_nothing(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -268,7 +283,7 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
     async with serve() as client:
         fields = FRENCH | {"wait": "true"}
         late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
-        assert problem(late, 504)["detail"] == "the document was not translated within 0.2 s"
+        assert problem(late, 504)["detail"] == "the document was not translated before its deadline"
         waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
         async with asyncio.timeout(PATIENCE_S):
             while gate.n_calls < 2:

@@ -36,6 +36,20 @@ def files(tmp_path: Path) -> set[str]:
     return {file.suffix for file in (tmp_path / "data" / "documents").iterdir()}
 
 
+def test_a_server_does_not_take_from_itself_what_it_could_not_tell_of(
+    stores: tuple[JobStore, JobStore], clock: FakeClock
+) -> None:
+    """The machine slept, or its clock was set."""
+    one, other = stores
+    job, _ = add(one)
+    assert one.claim("a") is not None
+    clock.now += SILENT_S + 1
+    assert one.claim("a") is None
+    taken = other.claim("b")
+    assert taken is not None
+    assert taken.id == job.id
+
+
 def test_nothing_is_written_before_a_document_comes(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     stores[0].sweep()
     assert stores[0].claim("a") is None
@@ -120,10 +134,10 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
 
 def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
     job, key = add(stores[0])
-    for _ in range(MOST_CLAIMS):
-        assert stores[0].claim("a") is not None
+    for owner in range(MOST_CLAIMS):
+        assert stores[0].claim(f"{owner}") is not None
         clock.now += SILENT_S + 1
-    assert stores[0].claim("a") is None
+    assert stores[0].claim("another") is None
     assert stores[1].get(job.id, key).error == "2 servers ended while they translated it"
 
 

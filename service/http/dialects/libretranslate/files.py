@@ -47,7 +47,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
             refuse(source, target)
             raise
         try:
-            await documents.finished(job.id, key, settings.document_timeout_s)
+            await documents.finished(job, key)
             job, _ = await documents.result(job.id, key)
         except BaseException:
             with suppress(UnknownDocument):
