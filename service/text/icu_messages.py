@@ -14,7 +14,7 @@ _ARGUMENT = re.compile(r"\{\s*[\w.-]{1,80}\s*,\s*(?:plural|select|selectordinal)
 _PARSER = Parser({"include_indices": True, "maximum_depth": 10})
 _QUOTED = re.compile(r"'[{}#|]")
 """Braces that a branch has as its text."""
-_ENDED = re.compile(r"(?:^|[.!?:…。！？\n])\s*$")
+_ENDS = tuple(".!?:…。！？")
 _BEGINS = re.compile(r"\s*(?:$|\n|[^\w\s]*[^\W\d_a-zß-öø-ÿа-яё])")
 
 
@@ -28,13 +28,19 @@ def icu_messages(text: str) -> Iterator[tuple[Span, Reads]]:
         if match.start() < end:
             continue
         span = Span(match.start(), _closed(text, match.start()))
-        is_alone = _ENDED.search(text, end, span.start) and _BEGINS.match(text, span.end)
+        is_alone = _begins_sentence(text, end, span.start) and _BEGINS.match(text, span.end)
         syntax = _syntax(span.of(text)) if is_alone else None
         if syntax is None:
             yield span, "word"
         else:
             yield from ((Span(span.start + part.start, span.start + part.end), reads) for part, reads in syntax)
         end = span.end
+
+
+def _begins_sentence(text: str, end: int, start: int) -> bool:
+    """Whether what begins at `start` does; the message before it ended at `end`."""
+    before = text[end:start].rstrip()
+    return before.endswith(_ENDS) or "\n" in text[end + len(before) : start] or (end == 0 and not before)
 
 
 def has_icu_messages(text: str) -> bool:

@@ -86,13 +86,13 @@ KINDS = (
                (?::\d{{1,5}})?(?:[/?\#]{_IN_ADDRESS}*{_LAST})?
           | {_NOT_IN_WORD}localhost(?::\d{{1,5}}(?:[/?\#]{_IN_ADDRESS}*{_LAST})?|/{_IN_ADDRESS}*{_LAST})""",
     ),
-    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py
+    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py; in "Plan B:\nWe go" a line ends
         "path",
         "\\/",
-        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
+        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?![nrt][A-ZÀ-ÖØ-ÞА-ЯЁ])(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
           | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
           | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=[\w]))+(?:(?<=[a-z0-9_])/)?(?<![.])
-          | {_NOT_IN_WORD}(?<![/.])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
+          | {_NOT_IN_WORD}(?<![/.-])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
     ),
     _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}
         "braces",
@@ -134,7 +134,7 @@ KINDS = (
         "identifier",
         "_(",
         rf"""{_NOT_IN_WORD}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+(?:\(\))?{_END_OF_WORD}
-          | {_NOT_IN_WORD}[A-Za-z_][A-Za-z0-9_.]*\(\)""",
+          | {_NOT_IN_WORD}[A-Za-z_][A-Za-z0-9_.]{{0,80}}\(\)""",
     ),
     _kind(  # report.pdf, archive.tar.gz, .env
         "file name",
@@ -163,7 +163,7 @@ KINDS = (
         "telephone number",
         "0123456789",
         rf"""{_NOT_IN_WORD}(?<![.,:/-])(?:
-            (?:tel:)?\+(?=(?:[^\d\n]{{0,2}}\d){{7}})\d{{1,4}}(?:[ \u00a0.-]?\(?\d{{1,8}}\)?){{1,6}}
+            (?:tel:)?\+(?=(?:[^\d\n]{{0,2}}\d){{7}})\d{{1,4}}+(?:[ \u00a0.-]?\(?\d{{1,8}}+\)?){{1,6}}
           | [(（]\d{{2,5}}[)）][ \u00a0]?\d{{2,4}}(?:[ \u00a0－-]\d{{2,4}})+ | \d{{3}}-\d{{4}}
           | 0\d{{1,4}}[(（]\d{{1,4}}[)）]\d{{3,4}} | 0\d{{0,4}}(?:[ \u00a0]\d{{2,8}}){{2,6}}
           | 8[ \u00a0]\(?\d{{3}}\)?[ \u00a0]\d{{3}}-\d\d-?\d\d

@@ -29,7 +29,8 @@ _JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,2}")
 """What makes one of two spans: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
 _CLOSING = re.compile(r"[<{\[]/|\{\\")
 """The end of a tag, or a tag of subtitles: no word of a sentence."""
-_TAGS_AT_END = re.compile(rf"(?:\s*#{LETTER}+)+\s*$", re.MULTILINE)
+_TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
+"""Read from the end of a line to its beginning: forwards each tag might be the first of them."""
 
 _ESCAPED_APOSTROPHE = re.compile(r"(?<=\w)\\'(?=\w)")
 
@@ -77,8 +78,18 @@ def kept_spans(
         strange += (Kept(*found) for found in unwritable(text, writes))
         taken += (kept for kept in strange if len(set(overlapping(named, kept.span))) == 1)
     joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
-    tags = {start for match in _TAGS_AT_END.finditer(text) for start in range(*match.span())} if "#" in text else ()
+    tags = _tags_at_end(text) if "#" in text else ()
     return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
+
+
+def _tags_at_end(text: str) -> set[int]:
+    """Places of the characters of tags that no word of their line follows."""
+    places, end = set[int](), -1
+    for line in text.split("\n"):
+        end += 1 + len(line)
+        tags = _TAGS_AT_END.match(line[::-1])
+        places.update(range(end - tags.end(), end) if tags else ())
+    return places
 
 
 def apostrophes(text: str) -> Iterator[tuple[Span, str]]:

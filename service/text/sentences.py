@@ -31,7 +31,8 @@ MARK = re.compile(
       (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
         | \(?\d{{1,3}}\)(?=[^\W\d_])
         | (?: [・※①-⑳] | （(?:\d{{1,3}}|{_MARK_LETTER})） | \d{{1,3}}．(?!\d) )\s*
-        | \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ]) )+""",  # noqa: RUF001  "1.1 Overview", not "1.5 million"
+        | (?!\d{{1,3}}(?:\.\d{{3}})+\s)  # "1.1 Overview", but neither "1.5 million", "3.000 Menschen" nor "10.30 Uhr"
+          \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ])(?!Uhr\b) )+""",  # noqa: RUF001
     re.VERBOSE,
 )
 """What stands before an entry of a list, a heading or a quoted line."""

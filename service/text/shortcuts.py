@@ -10,7 +10,7 @@ _MARK = re.compile(
     rf"""
       [ ]?\([&_][A-Za-z0-9]\)                            # ファイル(&F)
     | (?<![\w&])&(?={_LETTER})(?!\w+;)                     # &File, but neither AT&T nor &amp;
-    | (?<!{_LETTER}){_LETTER}{{1,3}}(?P<inside>&)(?=[a-zß-öø-ÿа-яё]{{2}})  # E&xit, but not rock&roll
+    | (?<!{_LETTER})(?=[^a-zß-öø-ÿа-яё]){_LETTER}{{1,3}}(?P<inside>&)(?=[a-zß-öø-ÿа-яё]{{2}})  # E&xit, but not you&me
     | (?<!\w)_(?={_LETTER}+(?!\w))                         # _File, but neither _italic_ nor snake_case
     """,
     re.VERBOSE,

@@ -32,6 +32,7 @@ from tests.service.stand_ins import kept
         ("C:\\dogs\\a. and D:\\ or \\\\server\\share", ["C:\\dogs\\a", "D:\\", "\\\\server\\share"]),
         ("Open /etc/hosts, ~/.bashrc or ./run.sh", ["/etc/hosts", "~/.bashrc", "./run.sh"]),
         ("In src/main.py, a/b and/or he/she", ["src/main.py"]),
+        ("Plan B:\\nWe go by C:\\New\\a.txt", ["\\n", "C:\\New\\a.txt"]),
         ("Read report.pdf and archive.tar.gz. The .env file", ["report.pdf", "archive.tar.gz", ".env"]),
         ("v1.2.3, V2.0-rc1, 2.0.1 or ISO 9001, v8", ["v1.2.3", "V2.0-rc1", "2.0.1"]),
         ("One\n1.2.3 The dog\n1.2.3 is", ["1.2.3"]),
@@ -252,3 +253,19 @@ def test_words_in_letters_that_a_language_is_not_written_in_are_found(
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
     """Quadratic time would be a minute."""
     kept_spans(piece * 5_000, language="en")
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece", "end"),
+    [
+        ("", "+" + "1" * 60 + " ", ""),
+        ("", "#a", "!"),
+        ("", " ", "x#"),
+        ("", "\n", "x{n, plural, one {a} other {b}}"),
+        ("/ ", "-", ""),
+        ("/ ", "a-", ""),
+        ("( ", "a.", ""),
+    ],
+)
+def test_nonsense_between_others_takes_no_longer(begin: str, piece: str, end: str) -> None:
+    kept_spans(begin + piece * (50_000 // len(piece)) + end, language="en")

@@ -57,6 +57,7 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ),
         ("de", "Er starb im Jahr 19. Die Frau lebte.", ["Er starb im Jahr 19.", "Die Frau lebte."]),
         ("de", "Wir gehen am 5. Kommst du mit?", ["Wir gehen am 5.", "Kommst du mit?"]),
+        ("de", "3.000 Menschen kamen.\n10.30 Uhr ist zu spät.", ["3.000 Menschen kamen.", "10.30 Uhr ist zu spät."]),
         ("fr", "J'aime l'art. Il mesure 5 m. Oui.", ["J'aime l'art.", "Il mesure 5 m.", "Oui."]),
         ("fr", "C'est beau, c.-à-d. grand.", ["C'est beau, c.-à-d. grand."]),
         ("ru", "См. рис. 3 на стр. 15. Там 5 млн. человек.", ["См. рис. 3 на стр. 15.", "Там 5 млн. человек."]),

@@ -65,6 +65,7 @@ def test_a_mark_goes_to_the_translation_of_its_word_if_no_letter_is_the_same() -
     [
         "AT&T",
         "R&D, Q&A and rock&roll",
+        "just you&me tonight",
         "a & b && c",
         "&nbsp; &amp;x",
         "snake_case _italic_ __init__ and _very italic_",
