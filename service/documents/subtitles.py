@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape, unescape
-from itertools import groupby
+from itertools import chain, groupby, islice
 
 from service.documents.contents import Contents
 from service.documents.encodings import decoded
@@ -31,6 +31,8 @@ ENDED = re.compile(r"[.!?…。！？♪♫\])](?:[\"'”’»」』\s]|</\w+>)*
 
 MOST_CUES, MOST_PAUSE_S = 4, 2.0
 """Of one sentence: over how many cues it goes, and how long nothing is shown between two of them."""
+MOST_SPEECHES = 8
+"""Of one exchange. Each speech may repeat all tags that are open: without a limit a small file could become huge."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class _Line:
 
 _Speech = list[_Line]
 """Lines that are translated together."""
+_Exchange = list[_Speech]
+"""Speeches of which each begins in the cue where the one before ends: an element may go on from one to the next."""
 
 
 def read(data: bytes) -> Contents:
@@ -53,18 +57,19 @@ def read(data: bytes) -> Contents:
     parts, times = _read(text)
     if not times:
         raise NotAcceptable('the file has no line such as "00:00:01,000 --> 00:00:02,500", so no subtitles')
-    speeches = _speeches([part for part in parts if isinstance(part, _Line)], times)
-    texts = [_html(speech) for speech in speeches]
+    exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, _Line)], times))
+    texts = [_texts(exchange) for exchange in exchanges]
 
     def written(translations: Sequence[str]) -> bytes:
+        remaining = iter(translations)
         lines = iter(
             line
-            for speech, html, translation in zip(speeches, texts, translations, strict=True)
-            for line in (_lines(speech, translation) if translation != html else _as_before(speech))
+            for exchange, before in zip(exchanges, texts, strict=True)
+            for line in _written(exchange, before, [*islice(remaining, len(before))])
         )
         return encoding.encoded("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
-    return Contents(texts, "html", written)
+    return Contents([*chain.from_iterable(texts)], "html", written)
 
 
 def _read(text: str) -> tuple[list[str | _Line], list[tuple[float, float]]]:
@@ -119,6 +124,22 @@ def _goes_on(speech: _Speech, line: _Line, times: list[tuple[float, float]], are
     return is_open and line.cue - speech[0].cue < MOST_CUES and -MOST_PAUSE_S <= pause_s <= MOST_PAUSE_S
 
 
+def _exchanges(speeches: list[_Speech]) -> list[_Exchange]:
+    exchanges: list[_Exchange] = []
+    for speech in speeches:
+        last = exchanges[-1] if exchanges else []
+        if last and last[-1][-1].cue == speech[0].cue and len(last) < MOST_SPEECHES:
+            last.append(speech)
+        else:
+            exchanges.append([speech])
+    return exchanges
+
+
+def _texts(exchange: _Exchange) -> list[str]:
+    """Each speech as HTML, with all tags of its own."""
+    return balanced(map(_html, exchange))
+
+
 def _html(speech: _Speech) -> str:
     """The lines as one, in which nothing but tags reads as such."""
     parts = TAG.split(" ".join(line.text for line in speech))
@@ -126,18 +147,25 @@ def _html(speech: _Speech) -> str:
     return AGAIN.sub(" ", html)
 
 
-def _as_before(speech: _Speech) -> list[str]:
-    return [line.place + line.text + line.end for line in speech]
+def _written(exchange: _Exchange, texts: list[str], translations: list[str]) -> Iterator[str]:
+    """The lines of an exchange. Those of a speech that is not translated stay as they are. Only if another speech is
+    translated, and with it one half of an element, the other half is given tags of its own."""
+    for speech, text, translation in zip(exchange, texts, translations, strict=True):
+        if translations == texts or translation == text == _html(speech):
+            yield from (line.place + line.text + line.end for line in speech)
+        else:
+            yield from _lines(speech, translation)
 
 
 def _lines(speech: _Speech, translation: str) -> Iterator[str]:
     """As many lines as before, of a translation that is cut first into cues and then into lines. Without words enough
-    the last line of a cue is gone, but never its only one."""
+    the last line of a cue is gone, but never its only one, nor a place that is named nowhere else."""
     cues = [[*cue] for _, cue in groupby(speech, key=lambda line: line.cue)]
     shares = [sum(_size(line) for line in cue) for cue in cues]
     for cue, html in zip(cues, balanced(wrapped(translation, shares)), strict=True):
         for i, (line, part) in enumerate(zip(cue, wrapped(html, [*map(_size, cue)]), strict=True)):
-            yield line.place + _plain(part) + line.end if part or i == 0 else ""
+            stays = part or i == 0 or line.place.strip() not in cue[0].place
+            yield line.place + _plain(part) + line.end if stays else ""
 
 
 def _size(line: _Line) -> int:

@@ -18,6 +18,8 @@ GONE = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
 TAGS = dict.fromkeys(("br", "cr", "tab", "ptab"), "br") | dict.fromkeys(("sym", "pgNum", "oMath", "oMathPara"), "x")
 PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
+LINK = "span"
+"""Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
 
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -87,8 +89,7 @@ def _nodes(parent: Element) -> Iterator[Node]:
         if name == "r":
             yield from (_in_run(child, element) for element in child if local_name(element) not in GONE)
         elif name in GROUPS or (name == "fldSimple" and _is_link(attribute(child, "instr"))):
-            tag = "a" if name in ("hyperlink", "fldSimple") else "ins"
-            yield Group(tag, nodes_of(content_of(child)), child)
+            yield Group(LINK if name in ("hyperlink", "fldSimple") else "ins", nodes_of(content_of(child)), child)
         elif name not in GONE:
             yield Kept("x" if name == "fldSimple" else TAGS.get(name, "wbr"), [Piece(None, child)])
 
@@ -137,7 +138,7 @@ def _of_field(nodes: Sequence[Node], links: bool) -> Node:
     said = "".join(element.text or "" for element in elements if local_name(element) == "instrText")
     if links and _is_link(said) and separate < len(nodes) - 2:
         inside = [*_with_fields(nodes[separate + 1 : -1], links=False)]
-        return Group("a", inside, None, _pieces(nodes[: separate + 1]), _pieces(nodes[-1:]))
+        return Group(LINK, inside, None, _pieces(nodes[: separate + 1]), _pieces(nodes[-1:]))
     return Kept("x", _pieces(nodes))
 
 

@@ -2,10 +2,11 @@
 
 import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
-from itertools import accumulate
+from itertools import accumulate, count
 
 from service.text.aligned_words import closes, opens
 from service.text.scripts import is_unspaced
@@ -63,22 +64,33 @@ def wrapped(html: str, lengths: Sequence[int]) -> list[str]:
 
 def balanced(pieces: Iterable[str]) -> list[str]:
     """Each piece with tags of its own, where an element goes on from one piece to the next."""
-    opened: list[str] = []
+    opened: dict[int, str] = {}
+    numbers: defaultdict[str, list[int]] = defaultdict(list)  # of the open tags of each name: a search takes too long
+    numbering = count()
     closed = []
     for piece in pieces:
-        before = "".join(opened)
+        before = [*opened.values()]
         for tag in TAG.findall(piece):
-            names = [*map(_name, opened)]
+            alike = numbers[_name(tag)]
             if not tag.startswith("</"):
-                opened.append(tag)
-            elif _name(tag) in names:
-                del opened[len(names) - 1 - names[::-1].index(_name(tag))]
-        after = "".join(f"</{_name(tag)}>" for tag in reversed(opened))
-        whole, with_nothing = f"{before}{piece}{after}", ""
-        while whole != with_nothing:
-            whole, with_nothing = NOTHING.sub("", whole), whole
-        closed.append(whole)
+                alike.append(number := next(numbering))
+                opened[number] = tag
+            elif alike:
+                del opened[alike.pop()]
+        after = [f"</{_name(tag)}>" for tag in reversed(opened.values())]
+        closed.append(_without_empty([*before, *TAG.split(piece), *after]))
     return closed
+
+
+def _without_empty(parts: Iterable[str]) -> str:
+    """Text and tags as one, without elements that have nothing in them."""
+    kept: list[str] = []
+    for part in parts:
+        if part.startswith("</") and kept and NOTHING.fullmatch(kept[-1] + part):
+            kept.pop()
+        elif part:
+            kept.append(part)
+    return "".join(kept)
 
 
 def _breaks(atoms: list[str]) -> Iterator[_Break]:

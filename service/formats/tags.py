@@ -43,6 +43,9 @@ INLINE = _names(
 )
 """Other elements of HTML: written without an end (<i class="icon"/>) they are no word, as <x/> is."""
 
+APART = _names("a label")
+"""Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
+
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
@@ -225,13 +228,15 @@ def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _co
 
 
 def _split_neighbours(pieces: list[Piece]) -> list[Piece]:
-    """With a break between links, or the like, that touch: <a>Home</a><a>News</a> is not "HomeNews"."""
+    """With a break between links, or the like, that touch: <a>Home</a><a>News</a> is not "HomeNews".
+    Not between other elements, which may each have a part of one word: <span>Wel</span><span>come</span>."""
     split = []
     for i, piece in enumerate(pieces):
         split.append(piece)
         touching = piece.kind is PieceKind.END and 0 < i < len(pieces) - 2 and pieces[i + 1].kind is PieceKind.START
         if (
             touching
+            and piece.tag in APART
             and pieces[i + 1].tag == piece.tag
             and _is_letter(pieces[i - 1], -1)
             and _is_letter(pieces[i + 2], 0)

@@ -70,6 +70,40 @@ def test_a_translation_is_cut_in_proportion_and_tags_end_with_their_cue() -> Non
     assert [(cue.index, cue.start, cue.end) for cue in cues] == [(cue.index, cue.start, cue.end) for cue in before]
 
 
+def cue(text: str) -> str:
+    return f"1\n00:00:01,000 --> 00:00:02,000\n{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<i>- Where to?\n- Home.</i>", "<i>- WHERE TO?</i>\n<i>- HOME.</i>"),
+        ("<i>♪ I love you ♪\n♪ Every day ♪</i>", "<i>♪ I LOVE YOU ♪</i>\n<i>♪ EVERY DAY ♪</i>"),
+        (
+            '<font color="#ff0">- Yes.\n- No, I am <i>not.</i></font>',
+            '<font color="#ff0">- YES.</font>\n<font color="#ff0">- NO, I AM <i>NOT.</i></font>',
+        ),
+        ("<i>- 1, 2.\n- Home.</i>", "<i>- 1, 2.</i>\n<i>- HOME.</i>"),
+        ("<i>- 1, 2.\n- 3!</i>", "<i>- 1, 2.\n- 3!</i>"),
+        ("- <i>Yes\n- No.\n\n2\n0:0:3 --> 0:0:4\n- Oh.", "- <i>YES</i>\n<i>- NO.</i>\n\n2\n0:0:3 --> 0:0:4\n- OH."),
+    ],
+)
+def test_each_speaker_has_the_tags_around_all_of_them(before: str, after: str) -> None:
+    assert translated(subtitles.read(cue(before).encode())).decode() == cue(after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Hello\ndog", "Hund"),
+        ("Hello\n{\\an8}dog", "Hund\n{\\an8}"),
+        ("{\\an8}Hello\n{\\an8}dog", "{\\an8}Hund"),
+    ],
+)
+def test_a_place_stays_without_words_enough(before: str, after: str) -> None:
+    assert subtitles.read(cue(before).encode()).written(["Hund"]).decode() == cue(after)
+
+
 @pytest.mark.parametrize(
     "apart",
     [
@@ -137,3 +171,8 @@ def test_a_file_made_to_take_long_does_not() -> None:
         data = f"1\n00:00:01,000 --> 00:00:02,000\n{line * 20_000}x".encode()
         contents = subtitles.read(data)
         contents.written(["y " * 100 for _ in contents.texts])
+
+
+def test_tags_that_nothing_ends_do_not_make_a_file_huge() -> None:
+    data = cue("- <i>y\n" * 2_000).encode()
+    assert len(translated(subtitles.read(data))) < 20 * len(data)

@@ -14,6 +14,7 @@ from lxml import etree
 from service.documents import word
 from service.documents.wrapping import visible
 from service.errors import NotAcceptable, TooLarge
+from service.formats.document import parse
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import (
     STRICT,
@@ -124,17 +125,17 @@ def test_what_nobody_sees_parts_no_words() -> None:
 @pytest.mark.parametrize(
     ("inside", "html"),
     [
-        ("<w:hyperlink r:id='r1'>" + run("link", "<w:u/>") + "</w:hyperlink>", '<a id="0">link</a>'),
-        (f"<w:hyperlink>{run('a ', BOLD)}{run('link')}</w:hyperlink>", '<a id="0"><g1 id="1">a </g1>link</a>'),
+        ("<w:hyperlink r:id='r1'>" + run("link", "<w:u/>") + "</w:hyperlink>", '<span id="0">link</span>'),
+        (f"<w:hyperlink>{run('a ', BOLD)}{run('link')}</w:hyperlink>", '<span id="0"><g1 id="1">a </g1>link</span>'),
         ("<w:ins w:id='1'>" + run("new") + "</w:ins>", '<ins id="0">new</ins>'),
         ("<w:del w:id='1'><w:r><w:delText>old</w:delText></w:r></w:del>", '<wbr id="0">'),
         ("<w:sdt><w:sdtPr/><w:sdtContent>" + run("in") + "</w:sdtContent></w:sdt>", '<ins id="0">in</ins>'),
         ("<w:smartTag><w:smartTagPr/>" + run("in") + "</w:smartTag>", '<ins id="0">in</ins>'),
         ("<w:fldSimple w:instr=' PAGE '>" + run("3") + "</w:fldSimple>", '<x id="0"/>'),
-        ("<w:fldSimple w:instr='HYPERLINK x'>" + run("to") + "</w:fldSimple>", '<a id="0">to</a>'),
+        ("<w:fldSimple w:instr='HYPERLINK x'>" + run("to") + "</w:fldSimple>", '<span id="0">to</span>'),
         (field(" REF x ", run("Figure 3")), '<x id="0"/>'),
         (field("IF 1", field("PAGE", run("1"))), '<x id="0"/>'),
-        (field(' HYPERLINK "u" ', run("to") + field("PAGEREF", run("7"))), '<a id="0">to<x id="1"/></a>'),
+        (field(' HYPERLINK "u" ', run("to") + field("PAGEREF", run("7"))), '<span id="0">to<x id="1"/></span>'),
         ('<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>TOC</w:instrText></w:r>', '<wbr id="0">'),
         ('<w:r><w:fldChar w:fldCharType="end"/></w:r>', '<wbr id="0">'),
         ("<w:r><w:footnoteReference w:id='2'/></w:r>", '<wbr id="0">'),
@@ -162,9 +163,17 @@ def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     assert word.read(once, MOST_BYTES).texts == [in_capitals(text, "html") for text in contents.texts]
 
 
+@pytest.mark.parametrize("group", ["<w:ins w:id='1'>{}</w:ins>", "<w:hyperlink r:id='r1'>{}</w:hyperlink>"])
+def test_groups_that_touch_may_share_a_word(group: str) -> None:
+    """Word begins a new group for another author or time, also inside of a word."""
+    data = by_hand(paragraph(group.format(run("Hel")), group.format(run("lo, how are you?"))))
+    [text] = word.read(data, MOST_BYTES).texts
+    assert [passage.text for passage in parse(text).passages] == ["Hello, how are you?"]
+
+
 def test_a_run_among_the_instructions_of_a_field_stays_there_and_is_not_translated() -> None:
     body = paragraph(run("see "), field(" HYPERLINK ", run("this"), run("u")), run(" now"))
-    assert texts(body) == ['see <a id="0">this</a> now']
+    assert texts(body) == ['see <span id="0">this</span> now']
     new = translated(word.read(by_hand(body), MOST_BYTES), backwards=True)
     assert "".join(text for _, text in shown(new)[0]) == "NOW [fldChar] HYPERLINK u[fldChar]THIS[fldChar] SEE"
 

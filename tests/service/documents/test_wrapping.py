@@ -57,3 +57,11 @@ def test_each_piece_of_what_is_well_formed_is_well_formed(html: str, lengths: li
 def test_an_element_goes_on_in_the_next_piece() -> None:
     assert balanced(["a <i>b", "c</i> d", "e"]) == ["a <i>b</i>", "<i>c</i> d", "e"]
     assert balanced(["<i>a</i> <i>", "b</i>"]) == ["<i>a</i> ", "<i>b</i>"]
+    assert balanced(["<b>a <i>b", "c</b> d", "e</i>"]) == ["<b>a <i>b</i></b>", "<b><i>c</b> d</i>", "<i>e</i>"]
+    assert balanced(["<b>a <i>", "<u></u></i></b>c"]) == ["<b>a </b>", "c"]
+
+
+def test_tags_in_tags_take_no_longer_than_others() -> None:
+    n = 50_000
+    assert balanced(["<i>" * n + "<b>" * n, "</i>" * n + "x" + "</b>" * n])[0] == ""
+    assert balanced(["<i>" * n + "</b>" * n + "</i>" * n]) == ["<i>" * n + "</b>" * n + "</i>" * n]

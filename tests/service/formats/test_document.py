@@ -177,6 +177,8 @@ def test_entities_are_read_once_and_written_once(html: str, text: str, expected:
         ("<x/>さん、<b>A<x/></b>", ["\ufffcさん、A"]),
         ('See <x id=L/>this<x/> or <b/> <bx/> <x id="CLOSE_B"/>', ["See this or"]),
         ("<a>Home</a><a>News</a>", ["Home", "News"]),
+        ("<label>Home</label><label>News</label>", ["Home", "News"]),
+        *[(f"<p><{one}>Wel</{one}><{one}>come home.</{one}>", ["Welcome home."]) for one in ("span", "ins", "b")],
         ("<b>H</b>ello<sup>[<a>1</a>][<a>2</a>]</sup> 1<sup>st</sup>", ["Hello 1st"]),
         ("<a href=x><div>One</div><div>Two</div></a>", ["One", "Two"]),
         ("A<script>if (a < b) '</p>'</script>B<style>p {}</style>", ["A", "B"]),
