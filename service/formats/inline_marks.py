@@ -1,8 +1,9 @@
 """Inline marks of Markdown and where they are. What is a mark is decided by markdown-it-py, by CommonMark's rules."""
 
 import re
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
 from markdown_it import MarkdownIt, rules_inline
@@ -20,8 +21,14 @@ Environment = MutableMapping[str, Any]
 NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]:?")
 TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
 """The box of a task, and the kind of an alert."""
+FENCE = re.compile(r":{3}.*|\$\$(?:[^$\\]|\\(?s:.))*\$\$[ \t]*$", re.MULTILINE)
+"""The line before or after a container (:::tip), and mathematics on lines of their own."""
 PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
 """What has a mark before it and one after it, and how long that is, if it is the same."""
+MAY_MARK = frozenset("*_~[]<&`\\")
+"""Characters that make a mark, or what is not written as it is read, if others follow."""
+MOST_PASSES = 4
+"""How often a text is read again for marks that come up where others were escaped: links in links."""
 SINGLE = {
     "code_inline": PieceKind.OPAQUE,
     "note": PieceKind.MARK,
@@ -52,6 +59,32 @@ def marks(text: str, environment: Environment, base: int = 0) -> Iterator[Mark]:
         rule(state)
     for token in sorted((token for token in state.tokens if "at" in token.meta), key=lambda token: token.meta["at"]):
         yield from _of(token, environment, base)
+
+
+def escape(pieces: list[str], characters: Sequence[int], environment: Environment) -> None:
+    """Put a backslash before the characters of a paragraph's text that the parser reads as marks.
+
+    Args:
+        pieces: the paragraph, changed in place.
+        characters: the numbers of the pieces that are characters of the text. The others are its marks.
+    """
+    plain = {i for i in characters if pieces[i] in MAY_MARK}
+    for _ in range(MOST_PASSES if plain else 0):
+        piece_at = {start: i for i, start in enumerate(accumulate(map(len, pieces), initial=0))}
+        found = plain & {piece_at[at] for at in _deciding("".join(pieces), environment) if at in piece_at}
+        for i in found:
+            pieces[i] = "\\" + pieces[i]
+        plain -= found
+        if not found:
+            break
+
+
+def _deciding(text: str, environment: Environment) -> Iterator[int]:
+    """Where the characters are that make marks: all of a short one, and the first of a code or an address."""
+    for mark in marks(text, environment):
+        start, end = mark.span.pair
+        if mark.name != "text_special" or len(mark.text) == 1:  # else the passage has it as it is written
+            yield from range(start, end if end - start <= 2 else start + 1)
 
 
 def _of(token: Token, environment: Environment, base: int) -> Iterator[Mark]:
@@ -131,6 +164,18 @@ def _note(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _fence(state: StateInline, silent: bool) -> bool:
+    """Lines that must stay lines: markdown-it-py reads them as text."""
+    begins_line = state.pos == 0 or state.src[state.pos - 1] == "\n"
+    found = FENCE.match(state.src, state.pos) if begins_line else None
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        state.push("hardbreak", "", 0)
+    state.pos = found.end()
+    return True
+
+
 def _reference(state: StateBlock, first: int, after: int, silent: bool) -> bool:
     """Where a reference goes; a footnote is a paragraph."""
     is_note = state.src.startswith("[^", state.bMarks[first] + state.tShift[first])
@@ -147,6 +192,7 @@ def _parser() -> MarkdownIt:
     ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.at("reference", _reference)
     ruler.before("link", "note", _located(_note))
+    ruler.before("link", "fence", _located(_fence))
     return parser
 
 

@@ -7,12 +7,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from string import punctuation as PUNCTUATION
 
 from markdown_it.token import Token
 
 from service.formats.document import Document, assembled
-from service.formats.inline_marks import PAIRS, PARSER, Environment, Mark, marks
+from service.formats.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
 from service.formats.passages import Notation, Passage
 from service.formats.pieces import Piece, PieceKind
 from service.formats.tags import BLOCKS, UNREAD, VOID, WORDS, read, with_words
@@ -139,10 +140,10 @@ def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[
                 piece = replace(piece, text=f"][{' '.join(label.split())}]" if raw in ("]", "][]") else "")
             pieces.append(piece)
             position = mark.span.end
-    return assembled(with_words(_balanced(pieces)), _notation(pieces, inline.in_table))
+    return assembled(with_words(_balanced(pieces)), _notation(pieces, inline.in_table, environment))
 
 
-def _notation(pieces: list[Piece], in_table: bool) -> Notation:
+def _notation(pieces: list[Piece], in_table: bool, environment: Environment) -> Notation:
     """What the source always writes with a backslash or by name is written so in the translation."""
     texts = [piece for piece in pieces if piece.kind is PieceKind.TEXT]
     as_it_is = {character for piece in texts if piece.text == piece.raw for character in piece.text}
@@ -151,7 +152,12 @@ def _notation(pieces: list[Piece], in_table: bool) -> Notation:
         for piece in texts
         if piece.text != piece.raw and piece.text in PUNCTUATION and piece.text not in as_it_is
     }
-    return Notation(escapes | {"|": "\\|"} if in_table else escapes, has_marks=True, begins_line=not in_table)
+    return Notation(
+        escapes | {"|": "\\|"} if in_table else escapes,
+        has_marks=True,
+        begins_line=not in_table,
+        escape=partial(escape, environment=environment),
+    )
 
 
 def _piece(mark: Mark, raw: str) -> Piece:

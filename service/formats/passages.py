@@ -5,7 +5,7 @@ A passage knows how each character of its text is written, so that what is not t
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,8 +16,10 @@ from service.text.scripts import is_unspaced
 from service.text.spans import Span
 
 SPACE = " \t\n\r\f"
-BLOCK = re.compile(r"(\d{1,9})[.)](?=\s)|(?:[-+*]|#{1,6})(?=\s)|>")
-"""What begins a list, a heading or a quote in Markdown where it begins a line."""
+BLOCK = re.compile(
+    r"(\d{1,9})[.)](?=\s|$)|(?:[-+*]|#{1,6})(?=\s|$)|>|~{3}|`{3}|<(?=[A-Za-z/!?])|\[(?:\\.|[^\[\]\\])+\]:"
+)
+"""What begins a list, a heading, a quote, code, HTML or a link's address in Markdown where it begins a line."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Notation:
     """Whether emphasis is between marks, which must be where they are read as such."""
     begins_line: bool = False
     """Whether the passage must not begin as a list does."""
+    escape: Callable[[list[str], Sequence[int]], None] | None = None
+    """Writes characters of a translation so that they make no marks: of the pieces of the written passage those with
+    these numbers are its characters, all others tags."""
 
 
 HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -79,11 +84,14 @@ class Passage:
     def render(self, translation: Restored) -> str:
         """The passage with a translation for its text, as the format writes it."""
         written = replace(self, written=self._written(translation), elements=self.placed(translation))
-        pieces, position = [self.before], 0
-        for place, tag in written.tags():
+        pieces, characters, position = [self.before], list[int](), 0
+        for place, tag in [*written.tags(), (len(written.written), self.after)]:
+            characters += range(len(pieces), len(pieces) + place - position)
             pieces += [*written.written[position:place], tag]
             position = place
-        return "".join([*pieces, *written.written[position:], self.after])
+        if self.notation.escape is not None and translation.text != self.text:
+            self.notation.escape(pieces, characters)
+        return "".join(pieces)
 
     def translated(self, translation: Restored, keep: Sequence[Span], sentences: Sequence[Span]) -> "Passage":
         """The passage with a translation for its text, to be translated again.
@@ -119,15 +127,22 @@ class Passage:
     def _written(self, translation: Restored) -> list[str]:
         text = translation.text
         characters = [self.notation.escapes.get(character, character) for character in text]
-        block = BLOCK.match(text) if self.notation.begins_line else None
-        if block and not self.text.startswith(block.group()):
-            characters[block.end(1) if block[1] else 0] = "\\" + text[block.end(1) if block[1] else 0]
         for source, target in translation.copies:
             if source.of(self.text) == target.of(text):
                 characters[target.start : target.end] = self.written[source.start : source.end]
+        if self.notation.begins_line:
+            self._escape_block(text, characters)
         if self.notation.has_marks and text != self.text:
             _part_code(characters)
         return characters
+
+    def _escape_block(self, text: str, characters: list[str]) -> None:
+        """Put a backslash before what would begin a block, unless the source has it and it begins none there."""
+        source, block = BLOCK.match("".join(self.written)), BLOCK.match("".join(characters))
+        if block and not (source and source.group() == block.group()):
+            at = block.end(1) if block[1] else 0
+            if characters[at] == text[at]:  # else it is the beginning of code or an address
+                characters[at] = "\\" + text[at]
 
     def placed(self, translation: Restored, as_written: bool = True) -> list[Element]:
         """The elements of a translation.

@@ -9,7 +9,7 @@ from service.formats.markdown import parse
 from service.formats.projection import Part
 from service.text.restoration import Restored
 from service.text.spans import Edits, Span
-from tests.service.formats.documents import rendered, unchanged
+from tests.service.formats.documents import aligned, rendered, unchanged
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,9 @@ from tests.service.formats.documents import rendered, unchanged
         ("Press <kbd>Ctrl</kbd>+`C`, <http://a.b>", ["Press \ufffc+\ufffc, \ufffc"]),
         ("![One](a.png) ![](b.png)two", ["One two"]),
         ("snake_case, 2 * 3, a*b, ** x **, \\*y\\*, ~z~", ["snake_case, 2 * 3, a*b, ** x **, *y*, ~z~"]),
+        ("One\n:::tip Two\nthree\nfour\n:::\n", ["One", "three four"]),
+        ("> :::: note\n> - One\n> ::::\n", ["One"]),
+        ("One\n$$\nx_1 *\n\\$\n$$\ntwo\n$$x$$\nthree $$y$$ :::\n", ["One", "two", "three $$y$$ :::"]),
         ("a &amp; b &lt;c&gt; &copy;\n", ["a & b <c> ©"]),
         ("One\r\ntwo\r\n\r\n* three\r\n", ["One two", "three"]),
     ],
@@ -73,6 +76,73 @@ def test_marks_go_where_the_aligned_words_went(markdown: str, text: str, links: 
 )
 def test_marks_are_read_as_such(markdown: str, text: str, links: str, expected: str) -> None:
     assert rendered(parse(markdown), (text, links)) == expected
+
+
+def translation(source: str, target: str) -> Restored:
+    """One with nothing copied, in which each word is aligned to the one with the same number."""
+    return Restored(target, Edits((), ()), [], lambda: [aligned(source, target, None)])
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        (r"1986\. A great year.", r"1986\. A GREAT YEAR."),
+        (r"1\) a (b)", r"1\) A (B)"),
+        (r"\# a # b", r"\# A # B"),
+        (r"\- a - b", r"\- A - B"),
+        (r"\+ a + b", r"\+ A + B"),
+        (r"\* a * b", r"\* A * B"),
+        (r"\> 5 > 4 a", r"\> 5 > 4 A"),
+        (r"\~~~ a ~ b", r"\~~~ A ~ B"),
+        (r"\<a b < c", r"\<A B < C"),
+        (r"\[a]: b [c]", r"\[A]: B [C]"),
+        (r"\[a\](b) and [c]", r"\[A\](B) AND [C]"),
+        (r"\!\[a\](b) [c]!", r"!\[A\](B) [C]!"),
+        (r"\*a\* 2 * 3", r"\*A\* 2 * 3"),
+        (r"*a b\* 2 * c*", r"*A B\* 2 * C*"),
+        (r"\_a\_ b_c", r"\_A\_ B_C"),
+        (r"\~~a\~~ b ~ c", r"\~\~A\~\~ B ~ C"),
+        (r"\`a\` b ` c", r"\`A\` B ` C"),
+        (r"\<b> a < b", r"\<B> A < B"),
+        (r"a & b \&amp; c", r"A & B \&AMP; C"),
+        (r"a &lt;b> < c", r"A \<B> < C"),
+        (r"a \\_ \ b", r"A \\\_ \ B"),
+        ("a  \n1986\\. b. c", "A  \n1986\\. B. C"),
+        ("| a |\n|---|\n| \\*b\\* * c |", "| A |\n|---|\n| \\*B\\* * C |"),
+        ("# # a", "# # A"),
+        ("a<br>- b", "A<br>- B"),
+    ],
+)
+def test_what_is_no_mark_is_none_in_the_translation(markdown: str, expected: str) -> None:
+    """Where the source has the same character without a backslash, too."""
+    document = parse(markdown)
+    assert document.render(translation(passage.text, passage.text.upper()) for passage in document.passages) == expected
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text", "expected"),
+    [
+        ("2 * 3 * 4 a", "2*3*4 A", "2\\*3\\*4 A"),
+        ("see [1] (page 4)", "見[1](第4頁)", "見\\[1\\](第4頁)"),
+        ("a [x]", "[x] A", "\\[x] A"),
+        ("a [b] c\n\n[d]: /u", "A [d] C", "A \\[d\\] C"),
+    ],
+)
+def test_what_would_become_a_mark_is_escaped(markdown: str, text: str, expected: str) -> None:
+    document = parse(markdown)
+    assert document.render([translation(document.passages[0].text, text)]).partition("\n\n")[0] == expected
+
+
+def test_an_address_that_comes_to_begin_a_line_stays_one() -> None:
+    copies = [(Span(4, 5), Span(0, 1))]
+    assert parse("see <http://a.b>").render([Restored("\ufffc 見", Edits((), ()), copies, list)]) == "<http://a.b> 見"
+
+
+def test_a_line_that_is_no_list_is_none_through_a_third_language() -> None:
+    first = translation("1986. A great year.", "1986. UN AN.")
+    document = parse(r"1986\. A great year.")
+    document = document.translated([passage.translated(first, [], []) for passage in document.passages], [first])
+    assert document.render([translation("1986. UN AN.", "1986. EIN JAHR.")]) == r"1986\. EIN JAHR."
 
 
 EM, STRONG, WORD, LINK = ("*", "*"), ("**", "**"), ("_", "_"), ("[", "](/u)")

@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 
 from service.formats.markdown import parse
 from service.text.aligned_words import AlignedWords
-from service.text.spans import Span
+from service.text.restoration import Restored
+from service.text.spans import Edits, Span
 from tests.service.formats.documents import unchanged, words
 from tests.service.stand_ins import protect, restore
 
@@ -46,6 +47,38 @@ INLINE = st.recursive(
 ).map("x {}".format)
 TRANSLATED = st.lists(st.sampled_from(["uno", "dos.", "«tres»", "四", "五。", "six!"]), min_size=8, max_size=12)
 READER = MarkdownIt("commonmark").enable("strikethrough")
+
+
+LITERAL = st.lists(
+    st.sampled_from(
+        [
+            *["a", "b>", "(u)", "amp;", " ", " ", "1986", "1.", "- ", "# ", "]: "],
+            *[*"-+#.*_~[]!<>&`:", *map("\\".__add__, "-+#.*_~[]!<>&`:\\")],
+        ]
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def says(markdown: str) -> str | None:
+    """What one paragraph says that has no marks."""
+    tokens = READER.parse(markdown)
+    inside = tokens[1].children or [] if len(tokens) == 3 and tokens[0].type == "paragraph_open" else []
+    texts = [token.content for token in inside if token.type == "text"]
+    return "".join(texts) if texts and len(texts) == len(inside) else None
+
+
+@given(LITERAL, LITERAL)
+@example(["1986", "\\.", " ", "a", "."], ["1986", ".", " ", "a"])
+def test_text_without_marks_has_none_in_the_translation(source: list[str], translated: list[str]) -> None:
+    """Whether the source has backslashes before all of what could be a mark, before some, or before none."""
+    markdown, text = "".join(source).strip() + "x", "".join(translated).replace("\\", "")
+    text = " ".join([*text.split(), "y"])
+    assume(says(markdown) is not None)
+    (passage,) = parse(markdown).passages
+    assume(passage.text == says(markdown) != text)  # with no box of a task before it
+    assert says(passage.render(Restored(text, Edits((), ()), [], list))) == text
 
 
 def marks(markdown: str) -> Counter[str]:
