@@ -118,7 +118,10 @@ def _of_kinds(text: str) -> Iterator[Kept]:
 
 def _is_list_mark(text: str, start: int, end: int) -> bool:
     """Whether it stands before an entry of a list, "1.2.3 Overview", and so outside the sentence."""
-    mark = MARK.match(text, start) if text[start - 1 : start] in ("", "\n") else None
+    if text[start - 1 : start] not in ("", "\n"):
+        return False
+    line_end = text.find("\n", start)
+    mark = MARK.match(text, start, line_end if line_end >= 0 else len(text))
     return mark is not None and mark.end() >= end
 
 

@@ -265,6 +265,7 @@ def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
         ("/ ", "-", ""),
         ("/ ", "a-", ""),
         ("( ", "a.", ""),
+        ("}", "\n**", "-A"),
     ],
 )
 def test_nonsense_between_others_takes_no_longer(begin: str, piece: str, end: str) -> None:
