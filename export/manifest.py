@@ -39,6 +39,8 @@ class Dimensions(Section):
     """The model's sizes."""
 
     d_model: int
+    d_encoder: int | None = None
+    """Of the encoder, where that is another one."""
     n_heads: int
     head_dim: int
     d_ff: int
@@ -139,6 +141,7 @@ def describe(checkpoint: Checkpoint, precision: Precision, directory: Path, grap
         precision=precision,
         dimensions=Dimensions(
             d_model=config.d_model,
+            d_encoder=translator.d_encoder if translator else None,
             n_heads=config.n_heads,
             head_dim=config.d_model // config.n_heads,
             d_ff=config.d_ff,

@@ -52,6 +52,8 @@ class _Section(BaseModel):
 
 class Dimensions(_Section):
     d_model: Count
+    d_encoder: Count | None = None
+    """Of the encoder, where that is another one."""
     n_heads: Count
     head_dim: Count
     d_ff: Count
@@ -59,6 +61,11 @@ class Dimensions(_Section):
     n_decoder_layers: int = Field(ge=0)
     vocab_size: Count
     target_vocab_size: Count
+
+    @property
+    def d_states(self) -> int:
+        """How wide is what the encoder makes of each token."""
+        return self.d_encoder or self.d_model
 
 
 class SpecialTokens(_Section):

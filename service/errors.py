@@ -219,6 +219,10 @@ class Broken(Unavailable):
     reason = "broken"
 
 
+class Silent(Broken):
+    """Its loop has not reported: it hangs and will be replaced, or the whole machine has slept."""
+
+
 class NotReady(Unavailable):
     reason = "not_ready"
 

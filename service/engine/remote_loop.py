@@ -19,7 +19,7 @@ from service.contract import Answer, EngineState, Event
 from service.engine.loop import Count
 from service.engine.scheduler import Sequence
 from service.engine.wire import READ_BYTES, Unpacker, packed
-from service.errors import Broken, Draining, RequestError, Starting
+from service.errors import Broken, Draining, RequestError, Silent, Starting
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,8 @@ class RemoteLoop:
         if state is None or self._outgoing is None:
             raise Starting(f"{name} is starting")
         if state.unready_reason is not None:
-            raise Broken(f"{name} is broken: {state.unready_reason}", retry_after_s=5)
+            kind = Silent if self._silent_s > SILENCE_S else Broken
+            raise kind(f"{name} is broken: {state.unready_reason}", retry_after_s=5)
         work = sum([sequence.work for sequence in sequences])
         request = _Sent(name, sequences, work, asyncio.get_running_loop().create_future())
         number = self._next_number
@@ -93,10 +94,13 @@ class RemoteLoop:
     def state(self, name: str) -> EngineState | None:
         """How an engine does; None where the loop has none of this name, or is starting."""
         state = self._states.get(name)
-        silent_s = time.monotonic() - self._reported_at
-        if state is not None and silent_s > SILENCE_S:
+        if state is not None and (silent_s := self._silent_s) > SILENCE_S:
             return replace(state, unready_reason=f"its loop has not reported for {silent_s:.0f} s")
         return state
+
+    @property
+    def _silent_s(self) -> float:
+        return time.monotonic() - self._reported_at
 
     def stop(self, timeout_s: float) -> None:
         """Wait until all requests are answered, and fail those that are not after `timeout_s`; from another thread than

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service import dispatch
-from service.errors import DeadlinePassed, QueueFull, Starting, TooLarge
+from service.errors import DeadlinePassed, QueueFull, Silent, Starting, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Texts
@@ -63,7 +63,7 @@ class Translating:
             tell: gets the number of characters whenever some more are translated.
 
         Raises:
-            RequestError: what translations raise; but a full queue is waited for.
+            RequestError: what translations raise; but a full queue, or a model that does not answer now, is waited for.
         """
         known: dict[str, str] = {}
         n_translated = 0
@@ -100,7 +100,7 @@ class Translating:
                         Timing(),
                         glossaries=self.glossaries,
                     )
-            except (QueueFull, Starting) as error:
+            except (QueueFull, Starting, Silent) as error:
                 await asyncio.sleep(error.retry_after_s)
             else:
                 return [translation.text for translation in answer.translations]

@@ -53,9 +53,9 @@ class EmbeddingRunner:
         shapes = {value.name: value.shape for value in encoder.get_outputs()}
         if STATES not in shapes:
             raise StartRefused(f"{artifact.directory}: its encoder has no {STATES}, which embeddings are made of")
-        width, d_model = shapes[STATES][-1], artifact.manifest.dimensions.d_model
-        if width != d_model:
-            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide, and d_model is {d_model}")
+        width, d_states = shapes[STATES][-1], artifact.manifest.dimensions.d_states
+        if width != d_states:
+            raise StartRefused(f"{artifact.directory}: {STATES} is {width} wide, and the manifest says {d_states}")
 
     def embed(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
         """The last hidden states of each source, (S, E), without padding."""

@@ -96,7 +96,7 @@ class Embedder:
     def dimensions(self) -> int:
         """Of the embedding of a text, where a request says nothing of pooling."""
         own = self.manifest.embedding
-        return own.dimensions if own is not None else self.manifest.dimensions.d_model
+        return own.dimensions if own is not None else self.manifest.dimensions.d_states
 
     async def embed(
         self, request: EmbedRequest, timeout_s: float, timing: Timing
@@ -152,7 +152,7 @@ class Embedder:
             kinds, projected, dimensions = by_default.pooling, by_default.projected, self.dimensions
         else:
             kinds = () if request.pooling == "none" else ("mean",)
-            projected, dimensions = False, self.manifest.dimensions.d_model
+            projected, dimensions = False, self.manifest.dimensions.d_states
         return _Asked(kinds, projected, dimensions, normalize, prompt, n_prompt, selection)
 
     def _prompt(self, name: str | None) -> str:

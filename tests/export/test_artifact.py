@@ -42,6 +42,7 @@ def test_the_manifest_of_a_translator(artifact: MakeArtifact) -> None:
         "opset": 24,
         "dimensions": {
             "d_model": 24,
+            "d_encoder": None,
             "n_heads": 3,
             "head_dim": 8,
             "d_ff": 40,

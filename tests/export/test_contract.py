@@ -128,6 +128,7 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
         *product(["translation", "mean_classifier", "max_classifier"], ["fp32", "int8", "fp16"]),
         ("translation_post_norm", "fp32"),
         ("translation_post_norm", "int8"),
+        ("translation_rotary", "fp32"),
     ],
 )
 @torch.inference_mode()
@@ -142,7 +143,7 @@ def test_the_service_reads_the_states_that_the_model_makes(
     states = states_of(load_checkpoint(checkpoint(kind)), sources)
     embedded = runner.embed(sources)
     for source, found, expected in zip(sources, embedded, states, strict=True):
-        assert found.shape == (len(source), read.manifest.dimensions.d_model) == expected.shape
+        assert found.shape == (len(source), read.manifest.dimensions.d_states) == expected.shape
         assert found.dtype == np.float32
         np.testing.assert_array_equal(runner.embed([source])[0], found)
     # Over all of them, as export proves it: rounded activations of a single token may be off by more.

@@ -14,7 +14,7 @@ from service.contract import Answer
 from service.engine import pool, remote_loop
 from service.engine.beam_search import Search
 from service.engine.pool import Pool
-from service.errors import Broken, DeadlinePassed, Draining, QueueFull, Unavailable
+from service.errors import Broken, DeadlinePassed, Draining, QueueFull, Silent, Unavailable
 from service.metrics import Metrics, TaskMetrics
 from tests.service.engine.loops import (
     MAX_WAITING,
@@ -107,7 +107,7 @@ async def test_a_process_that_is_silent_gets_no_requests(service: Service, monke
     pause(service.process_id())
     monkeypatch.setattr(remote_loop, "SILENCE_S", 0)
     assert unready_reason(service.loop) == "its loop has not reported for 0 s"
-    with pytest.raises(Broken, match="tiny/greedy is broken: its loop has not reported for 0 s"):
+    with pytest.raises(Silent, match="tiny/greedy is broken: its loop has not reported for 0 s"):
         service.loop.submit(GREEDY, [sequence(5)], soon())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import dispatch
-from service.errors import Broken, DeadlinePassed, QueueFull, TooLarge
+from service.errors import Broken, DeadlinePassed, QueueFull, Silent, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs import translation
 from service.jobs.job import Job
@@ -91,9 +91,9 @@ async def test_short_texts_are_as_many_as_a_request_may_have(monkeypatch: pytest
     assert [len(request.text) for request in models.requests] == [8, 8, 4]
 
 
-async def test_a_full_queue_is_waited_for_and_other_failures_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_passes_is_waited_for_and_other_failures_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     models = Models(monkeypatch)
-    models.refusals = [QueueFull("full", retry_after_s=0)] * 3
+    models.refusals = [QueueFull("full", retry_after_s=0), Silent("silent", retry_after_s=0)] * 3
     assert await translated(models, ["a"]) == ["A"]
     models.refusals = [Broken("broken")]
     with pytest.raises(Broken):
