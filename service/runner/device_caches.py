@@ -20,8 +20,8 @@ UNIT_BYTES = 8 * WORDS
 
 
 class DeviceCaches:
-    """(C, R, *heads, L, D) numbers, L a multiple of 32. One run of one graph copies rows of all caches; it sees
-    units of any type. Each length has memory of its own, which it keeps: a captured graph finds its caches where they
+    """(C, R, *heads, L, D) numbers, L a multiple of 32. One run of one graph copies rows of all caches, as units
+    whatever their type. Each length has memory of its own, which it keeps: a captured graph finds its caches where they
     were.
     """
 
