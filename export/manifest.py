@@ -40,7 +40,7 @@ class Dimensions(Section):
 
     d_model: int
     d_encoder: int | None = None
-    """Of the encoder, where that is another one."""
+    """The encoder's width, where it is not d_model."""
     n_heads: int
     head_dim: int
     d_ff: int

@@ -53,7 +53,7 @@ class _Section(BaseModel):
 class Dimensions(_Section):
     d_model: Count
     d_encoder: Count | None = None
-    """Of the encoder, where that is another one."""
+    """The encoder's width, where it is not d_model."""
     n_heads: Count
     head_dim: Count
     d_ff: Count
@@ -64,7 +64,7 @@ class Dimensions(_Section):
 
     @property
     def d_states(self) -> int:
-        """How wide is what the encoder makes of each token."""
+        """Width of the encoder's states."""
         return self.d_encoder or self.d_model
 
 

@@ -220,7 +220,7 @@ class Broken(Unavailable):
 
 
 class Silent(Broken):
-    """Its loop has not reported: it hangs and will be replaced, or the whole machine has slept."""
+    """A loop has not reported: it hangs and will be replaced, or the machine has slept."""
 
 
 class NotReady(Unavailable):

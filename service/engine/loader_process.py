@@ -159,7 +159,7 @@ class _Loader:
             os.close(self._fork(place))
         except OSError as error:
             logger.critical("loop %d cannot be begun now: %s", place.number, error)
-            self._let_wait(place)
+            self._put_off(place)
 
     def _fork(self, place: _Place) -> int:
         """Begin a process for a loop.
@@ -264,10 +264,10 @@ class _Loader:
             if self._board.has_served(place.number) or model is not None:
                 place.pause_s, place.begin_at = 0.0, now
             else:
-                self._let_wait(place)
+                self._put_off(place)
 
-    def _let_wait(self, place: _Place) -> None:
-        """Before a loop is begun that did not come so far; each time for longer."""
+    def _put_off(self, place: _Place) -> None:
+        """Begin a loop later: after a pause that is longer each time."""
         place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
         place.begin_at = time.monotonic() + place.pause_s
 

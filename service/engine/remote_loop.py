@@ -98,15 +98,15 @@ class RemoteLoop:
             return replace(state, unready_reason=f"its loop has not reported for {silent_s:.0f} s")
         return state
 
-    @property
-    def _silent_s(self) -> float:
-        return time.monotonic() - self._reported_at
-
     def stop(self, timeout_s: float) -> None:
         """Wait until all requests are answered, and fail those that are not after `timeout_s`; from another thread than
         the event loop's, which goes on meanwhile."""
         if self._event_loop is not None and self._event_loop.is_running():  # else nobody waits for an answer any more
             asyncio.run_coroutine_threadsafe(self._answer_the_rest(timeout_s), self._event_loop).result()
+
+    @property
+    def _silent_s(self) -> float:
+        return time.monotonic() - self._reported_at
 
     async def _answer_the_rest(self, timeout_s: float) -> None:
         if self._requests:

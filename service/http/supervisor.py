@@ -131,7 +131,7 @@ class Supervisor:
                     self._servers[place] = await self._begin(joins=self._loaded is not None)
                 except OSError as error:  # the system has no room for it
                     logger.critical("a server cannot be begun now: %s", error)
-                    server.begun_at = time.monotonic()
+                    server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
 
     async def _begin(self, joins: bool = False) -> "_Server":
         """A server.

@@ -33,7 +33,7 @@ class DeviceCaches:
         self._length = 0
         self._rows_of: dict[int, OrtValue] = {}
         """By length."""
-        self._places: dict[tuple[int, int], Arrays] = {}
+        self._arrays: dict[tuple[int, int], Arrays] = {}
         """What the graph is told, by how many stretches it copies of how many units."""
 
     def address(self, cache: int) -> int:
@@ -52,7 +52,7 @@ class DeviceCaches:
             self._rows_of[length] = OrtValue.ortvalue_from_numpy(numbers, self._provider.name)
         old_length, self._length = self._length, length
         if old_length > 0 and rows > 0:
-            old, new = (self._places_of(np.arange(rows), whole) for whole in (old_length, length))
+            old, new = (self._starts(np.arange(rows), whole) for whole in (old_length, length))
             source = self._start(old_length), self._n_units(old_length)
             self._copy(*source, old, new, self._units(min(length, old_length)))
 
@@ -63,12 +63,12 @@ class DeviceCaches:
             block: its address.
             n_columns: K, a multiple of 32.
         """
-        targets, n_units = self._places_of(rows, self._length), self._units(n_columns)
+        targets, n_units = self._starts(rows, self._length), self._units(n_columns)
         self._copy(block, len(targets) * n_units, np.arange(len(targets)) * n_units, targets, n_units)
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         """Copy rows over other rows of the same cache. A row may be named several times with its source."""
-        sources, targets = (self._places_of(rows, self._length) for rows in (source_rows, target_rows))
+        sources, targets = (self._starts(rows, self._length) for rows in (source_rows, target_rows))
         source = self._start(self._length), self._n_units(self._length)
         self._copy(*source, sources, targets, self._units(self._length))
 
@@ -78,28 +78,28 @@ class DeviceCaches:
         Args:
             source: the address of n_source units.
         """
-        places = self._places_for(len(targets), n_units)
-        places["source_places"][:, 0], places["target_places"][:, 0] = sources, targets
-        places.send()
+        arrays = self._arrays_for(len(targets), n_units)
+        arrays["source_places"][:, 0], arrays["target_places"][:, 0] = sources, targets
+        arrays.send()
         device = self._provider.name
         memory = (device, 0, np.int64, [self._n_units(self._length), WORDS], self._start(self._length))
         binding: Any = self._copier.io_binding()
-        for place in places.bound():
+        for place in arrays.bound():
             binding.bind_input(*place)
         binding.bind_input("source", device, 0, np.int64, [n_source, WORDS], source)
         binding.bind_input("cache", *memory)
         binding.bind_output("copied", *memory)
         self._copier.run_with_iobinding(binding)
 
-    def _places_for(self, n: int, n_units: int) -> Arrays:
-        if (n, n_units) not in self._places:
+    def _arrays_for(self, n: int, n_units: int) -> Arrays:
+        if (n, n_units) not in self._arrays:
             one_each = np.int64, (n, 1)
-            places = self._provider.arrays(source_places=one_each, target_places=one_each, steps=(np.int64, (n_units,)))
-            places["steps"][:] = np.arange(n_units)
-            self._places[n, n_units] = places
-        return self._places[n, n_units]
+            arrays = self._provider.arrays(source_places=one_each, target_places=one_each, steps=(np.int64, (n_units,)))
+            arrays["steps"][:] = np.arange(n_units)
+            self._arrays[n, n_units] = arrays
+        return self._arrays[n, n_units]
 
-    def _places_of(self, rows: IntArray, length: int) -> IntArray:
+    def _starts(self, rows: IntArray, length: int) -> IntArray:
         """Where rows begin, of each cache and head in turn, in units."""
         of_caches = np.arange(self._n_caches)[:, None] * self._slots + rows
         of_heads: IntArray = of_caches.reshape(-1, 1) * self._n_heads + np.arange(self._n_heads)

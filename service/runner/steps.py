@@ -111,10 +111,10 @@ class Step:
     def launch(self) -> None:
         """Begin it. The device may still be at work afterwards, where steps are captured."""
         lengths = tuple([group.length for group in self._versions])
-        if lengths not in self._captures:
-            self._captures[lengths] = self._graphs.capture()
+        options = self._captures.pop(lengths, None) or self._graphs.capture()
         self._inputs.send()
-        self._graphs.decoder_step.run_with_iobinding(self._binding, self._captures[lengths])
+        self._graphs.decoder_step.run_with_iobinding(self._binding, options)
+        self._captures[lengths] = options  # what a run that fails has captured is not launched again
 
     def wait(self) -> None:
         """Until the device has done it."""
