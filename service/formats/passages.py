@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from service.formats.flanking import Tags, flanking
 from service.formats.projection import Part, project
+from service.formats.tags import BEGINS_TAG
 from service.text.restoration import Restored
 from service.text.scripts import is_unspaced
 from service.text.spans import Span
@@ -130,6 +131,9 @@ class Passage:
         for source, target in translation.copies:
             if source.of(self.text) == target.of(text):
                 characters[target.start : target.end] = self.written[source.start : source.end]
+        for i, (before, after) in enumerate(pairwise(characters) if text != self.text else ()):
+            if before == "<" and BEGINS_TAG.match(after):
+                characters[i] = self.notation.escapes.get("<", "<")
         if self.notation.begins_line:
             self._escape_block(text, characters)
         if self.notation.has_marks and text != self.text:

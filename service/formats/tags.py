@@ -5,7 +5,7 @@ Python's parser finds the tags, in broken HTML too; this module knows what they 
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
@@ -49,6 +49,8 @@ APART = _names("a label")
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
+BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
+"""What makes a tag of "<" before it."""
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
 """What HTML may read as a character (as in html.unescape)."""
@@ -153,7 +155,10 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
             i += 1
             raw = html[item.start : items[i].start]
             if item.kind is PieceKind.TEXT:
-                pieces += _texts(raw, item.raw)
+                texts = [*_texts(raw, item.raw)]
+                if pieces and pieces[-1].raw == "<" and BEGINS_TAG.match(texts[0].raw):  # something between is skipped
+                    pieces[-1] = replace(pieces[-1], raw="&lt;")
+                pieces += texts
             else:
                 is_break = item.is_block and item.kind is not PieceKind.MARK
                 pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, item.raw or raw, item.tag))

@@ -86,13 +86,15 @@ KINDS = (
                (?::\d{{1,5}})?(?:[/?\#]{_IN_ADDRESS}*{_LAST})?
           | {_NOT_IN_WORD}localhost(?::\d{{1,5}}(?:[/?\#]{_IN_ADDRESS}*{_LAST})?|/{_IN_ADDRESS}*{_LAST})""",
     ),
-    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py; in "Plan B:\nWe go" a line ends
+    _kind(  # C:\dogs, \\server\share, /usr/lib, ~/a, ./a/b, src/main.py, src\main.py; in "Plan B:\nWe go" a line ends
         "path",
         "\\/",
-        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?![nrt][A-ZÀ-ÖØ-ÞА-ЯЁ])(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
+        rf"""{_NOT_IN_WORD}[A-Za-z]:\\(?![nrt](?:\\[nrt]|[A-ZÀ-ÖØ-ÞА-ЯЁ]))(?:[^\s<>"|*?\u3000-\u309f]+{_LAST})?
           | (?<![\w\\])\\\\[A-Za-z][\w.-]+(?:\\[\w.$-]+)+
           | (?<![\w/.>~<])(?:~|\.{{1,2}})?/[A-Za-z_.](?:[\w.@%+-]|/(?=[\w]))+(?:(?<=[a-z0-9_])/)?(?<![.])
-          | {_NOT_IN_WORD}(?<![/.-])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
+          | {_NOT_IN_WORD}(?<![/.-])(?:[A-Za-z0-9_.-]+/)+[A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}
+          | {_NOT_IN_WORD}(?<![\\.-])(?![\w]+\\[nt][\w]*+\.)(?:[A-Za-z0-9_.-]+\\(?![nrt][A-ZÀ-ÖØ-ÞА-ЯЁ]))+
+            [A-Za-z0-9_-]+\.(?:{_EXTENSION}){_END_OF_WORD}""",
     ),
     _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}
         "braces",

@@ -71,8 +71,11 @@ def kept_spans(
     taken = _with_free(taken, terms)
     named = [kept.span for kept in taken if kept.written is not None]
     taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
-    taken = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
-    taken = _with_free(taken, (Kept(span, "shortcut") for span in shortcuts(text)))
+    found = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
+    if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
+        found = _with_free(taken, breaks)
+        found = _with_free(found, _of_kinds(_without_breaks(text, found)))
+    taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
     if not text.isascii():
         strange = [Kept(span) for span in foreign_words(text, language)]
         strange += (Kept(*found) for found in unwritable(text, writes))
@@ -97,9 +100,14 @@ def apostrophes(text: str) -> Iterator[tuple[Span, str]]:
     return ((Span(*match.span()), "'") for match in _ESCAPED_APOSTROPHE.finditer(text))
 
 
+def _breaks(taken: list[Kept]) -> list[Kept]:
+    return [kept for kept in taken if kept.reads == "break"]
+
+
 def _without_breaks(text: str, taken: list[Kept]) -> str:
-    """The text, as long as before, in which nothing begins in the syntax of a message and ends in a branch."""
-    breaks = [kept.span for kept in taken if kept.reads == "break"]
+    """The text, as long as before, in which nothing begins in the syntax of a message, or an escape, and ends behind
+    it."""
+    breaks = [kept.span for kept in _breaks(taken)]
     return edited(text, [(span, "\n" * (span.end - span.start)) for span in breaks])[0] if breaks else text
 
 

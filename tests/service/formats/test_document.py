@@ -7,6 +7,7 @@ from service.formats.document import parse
 from service.schemas.requests import TagRules
 from service.text.aligned_words import AlignedWords
 from service.text.restoration import Restored
+from service.text.spans import Edits, Span
 from tests.service.formats.documents import rendered, unchanged, words
 from tests.service.stand_ins import protect, restore
 
@@ -32,6 +33,12 @@ def translated(html: str, *translations: tuple[str, str | None]) -> str:
 )
 def test_tags_are_in_japanese_without_spaces(html: str, text: str, links: str, expected: str) -> None:
     assert translated(html, (text, links)) == expected
+
+
+def test_what_was_no_tag_becomes_none() -> None:
+    """A sign that the vocabulary cannot write is as it was."""
+    translation = Restored("1 <five", Edits((), ()), [(Span(2, 3), Span(2, 3))], list)
+    assert parse("1 <пять").render([translation]) == "1 &lt;five"
 
 
 def texts(html: str) -> list[str]:

@@ -121,6 +121,7 @@ def test_every_tag_comes_out_once_and_unchanged_and_inline_ones_are_balanced(htm
 @example("x<i> <img><b>y</b></i>")
 @example("<</b>a &</b>lt;")
 @example("1<img src=a>1</b>")
+@example("<&#65;</>")
 def test_untranslated_html_shows_what_it_showed_and_is_stable(html: str) -> None:
     once = unchanged(parse(html))
     assert visible(once) == visible(html)
