@@ -50,7 +50,7 @@ def is_well_formed(xml: str) -> bool:
 
 
 def _is_document(xml: str) -> bool:
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")  # whatever it declares: a text has no bytes
     parser.UseForeignDTD(True)
     parser.ExternalEntityRefHandler = lambda *_: 1  # where entities could be declared that nobody reads
     try:

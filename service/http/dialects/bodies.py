@@ -41,7 +41,7 @@ def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, 
     """The native request of these fields.
 
     Args:
-        sent_as: where a field of it was in the request that the client has sent.
+        sent_as: where a field of it, "text" or "tags.keep", was in the request that the client has sent.
 
     Raises:
         FieldsNotAcceptable: by the names that the client has sent.
@@ -49,9 +49,14 @@ def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, 
     try:
         return validated(native, fields)
     except FieldsNotAcceptable as error:
-        raise FieldsNotAcceptable(
-            [((*sent_as.get(str(place[0]), place[:1]), *place[1:]), message) for place, message in error.fields]
-        ) from None
+        raise FieldsNotAcceptable([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
+
+
+def _sent_at(place: Sequence[str | int], sent_as: Mapping[str, Sequence[str | int]]) -> Sequence[str | int]:
+    for n in (2, 1):
+        if (sent := sent_as.get(".".join(map(str, place[:n])))) is not None:
+            return *sent, *place[n:]
+    return place
 
 
 async def fields_of(request: Request) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Parameters(OfEmbeddings):
     function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
         default=None, description="The model's own, if it is given."
     )
+    candidate_labels: Any = Field(default=None, description="Not followed: a model has its own labels.")
 
 
 class Similarity(Sent):
@@ -174,6 +175,8 @@ async def _classify(
     models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
 ) -> list[list[Scored]]:
     asked, classifier = _asked(request), models.classifier(name)
+    if asked.candidate_labels is not None:
+        raise NotAcceptable(f"parameters.candidate_labels are not followed here; {name} has its own labels")
     own = classifier.manifest.label_activation
     if asked.function_to_apply not in (None, own):
         raise NotAcceptable(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")

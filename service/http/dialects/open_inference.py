@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service import __version__
-from service.errors import NotAcceptable, NotReady, RequestError, UnknownPath
+from service.errors import MethodNotAllowed, NotAcceptable, NotReady, RequestError, UnknownPath
 from service.http.access import Access, Guards
 from service.http.dialects.dialect import Dialect, ErrorBody, Sent
 from service.http.dialects.named_models import Model, check_ready, is_ready, named
@@ -15,6 +15,7 @@ from service.http.dialects.tensor_models import VERSION, ModelMetadata, run
 from service.http.dialects.tensors import (
     InferAnswer,
     InferRequest,
+    Options,
     Output,
     WantedOutput,
     read_tensors,
@@ -70,7 +71,7 @@ class IndexedModel(BaseModel):
 
 class GenerateRequest(Sent):
     text_input: Text
-    parameters: dict[str, Any] = Field(default={}, description="As those of infer.")
+    parameters: Options = Field(default={}, description="As those of infer.")
 
 
 class GenerateAnswer(BaseModel):
@@ -155,6 +156,14 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         with serving.use() as models:
             return ModelMetadata.of(named(models, name))
 
+    @router.post("/v2/models/{path:path}", include_in_schema=False)
+    async def no_such_path(http: Request, path: str) -> None:
+        """Without this, a path of which nothing is known would be that of a model, which takes no POST."""
+        with serving.use() as models:
+            if any(path.removesuffix(f"/versions/{VERSION}") == model.manifest.name for model in models):
+                raise MethodNotAllowed(f"{http.url.path} does not take POST", "GET")
+        raise UnknownPath(f"there is nothing at {http.url.path}")
+
     return [health, router]
 
 
@@ -172,7 +181,7 @@ def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
         NotAcceptable: the model has none of a name, or it is wanted in a way that there is not.
     """
     names = [output.name for output in ModelMetadata.of(model).outputs]
-    for output in request.outputs:
+    for output in request.outputs or ():
         if output.name not in names:
             raise NotAcceptable(f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}")
         for parameter in output.parameters.keys() - {"binary_data"}:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import Request, Response
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
 
 from service import compression
 from service.errors import BadRequest, NotAcceptable, TooLarge, UnsupportedMediaType
@@ -30,14 +30,26 @@ LENGTH = "Inference-Header-Content-Length"
 STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
 
 Size = Annotated[int, Field(ge=0, lt=2**63)]
+Options = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: {} if value is None else value, json_schema_input_type=dict[str, Any] | None),
+]
 MOST_DIMENSIONS = 16
+
+
+def _readable(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("has half of a surrogate pair, which is no character") from None
+    return text
 
 
 class InputTensor(Sent):
     name: Literal["text_input"]
     shape: list[Size] = Field(max_length=MOST_DIMENSIONS, description="Whose product is the number of elements.")
     datatype: Literal["BYTES"]
-    parameters: dict[str, Any] = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
+    parameters: Options = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
     data: list[Any] | None = Field(default=None, description="Flat or nested.")
     _raw: bytes | None = PrivateAttr(default=None)
 
@@ -101,17 +113,17 @@ class InputTensor(Sent):
 
 class WantedOutput(Sent):
     name: str
-    parameters: dict[str, Any] = Field(default={}, description="binary_data: whether it comes behind the JSON.")
+    parameters: Options = Field(default={}, description="binary_data: whether it comes behind the JSON.")
 
 
 class InferRequest(Sent):
-    id: str | None = Field(default=None, description="Comes back as it is.")
-    parameters: dict[str, Any] = Field(
+    id: Annotated[str, AfterValidator(_readable)] | None = Field(default=None, description="Comes back as it is.")
+    parameters: Options = Field(
         default={},
         description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",
     )
     inputs: list[InputTensor] = Field(min_length=1, max_length=1)
-    outputs: list[WantedOutput] = Field(default=[], description="All by default.")
+    outputs: list[WantedOutput] | None = Field(default=None, description="All by default.")
 
 
 class OutputTensor(BaseModel):

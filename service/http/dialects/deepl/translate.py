@@ -7,9 +7,9 @@ from service import dispatch
 from service.directions import Directions
 from service.errors import NotAcceptable
 from service.formats.xml import is_well_formed
+from service.http.dialects.bodies import as_native
 from service.http.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.http.dialects.deepl.languages import code_of, served_source, served_target
-from service.http.json_route import validated
 from service.http.limits import within_limits
 from service.http.stores import stores_of
 from service.schemas.answers import Translation
@@ -17,6 +17,14 @@ from service.schemas.requests import TranslateRequest
 from service.serving import Serving
 from service.settings import Settings
 from service.sources import AUTO
+
+
+SENT_AS = {
+    "tags.keep": ("ignore_tags",),
+    "tags.blocks": ("splitting_tags",),
+    "tags.inline": ("non_splitting_tags",),
+}
+"""Where fields of native requests come from."""
 
 
 class DeepLTranslation(BaseModel):
@@ -83,7 +91,7 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
             "inline": request.non_splitting_tags,
             "detect": request.outline_detection is not False,
         }
-    return validated(TranslateRequest, options)
+    return as_native(TranslateRequest, options, SENT_AS)
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:

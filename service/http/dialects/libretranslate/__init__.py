@@ -1,5 +1,7 @@
 """LibreTranslate: its clients, and its own page in a browser."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
@@ -9,7 +11,7 @@ from service import dispatch
 from service.directions import Directions
 from service.errors import BadRequest, KeyMissing, KeyWrong, NotAcceptable, NotReady, RateLimited, RequestError
 from service.http.access import Access, Credentials
-from service.http.dialects.bodies import fields_of, form_or_json
+from service.http.dialects.bodies import as_native, fields_of, form_or_json
 from service.http.dialects.dialect import Dialect, ErrorBody
 from service.http.dialects.libretranslate.files import ENDINGS, add_files
 from service.http.json_route import Body, validated
@@ -23,7 +25,8 @@ from service.sources import AUTO
 from service.text.languages import are_same, english_name
 
 MOST_ALTERNATIVES = 7
-FORMATS = ("text", "html")
+TEXT = "text"
+FORMATS = (TEXT, "html")
 EMPTY = "\n"
 """In place of a text that is empty, as native texts never are."""
 
@@ -48,7 +51,7 @@ class LibreTranslateRequest(BaseModel):
     )
     source: str | None = Field(default=None, description="A code from /languages, or auto.", examples=["en"])
     target: str | None = Field(default=None, examples=["fr"])
-    format: str = Field(default="text", description="text or html.")
+    format: str | None = Field(default=None, description="text or html; text by default.", examples=["text"])
     alternatives: Any = Field(default=0, description=f"How many; {MOST_ALTERNATIVES} at most.", examples=[0])
 
 
@@ -181,13 +184,20 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
 
 
 async def _key(request: Request) -> bytes | None:
-    key = (await fields_of(request)).get("api_key")
+    with _in_its_words():
+        key = (await fields_of(request)).get("api_key")
     return key.encode(errors="surrogatepass") if isinstance(key, str) and key else None
 
 
 async def _fields(model: type[Body], request: Request) -> Body:
-    try:
+    with _in_its_words():
         return await form_or_json(model, request)
+
+
+@contextmanager
+def _in_its_words() -> Iterator[None]:
+    try:
+        yield
     except BadRequest as error:
         raise BadRequest("Invalid JSON format") from error
 
@@ -203,7 +213,7 @@ def _wanted(request: LibreTranslateRequest, settings: Settings) -> tuple[list[st
         raise BadRequest("Invalid request: alternatives parameter is not a number") from None
     if n_alternatives > MOST_ALTERNATIVES:
         raise BadRequest(f"Invalid request: alternatives parameter must be <= {MOST_ALTERNATIVES}")
-    if request.format not in FORMATS:
+    if (request.format or TEXT) not in FORMATS:
         raise BadRequest(f"{request.format} format is not supported")
     texts = [request.q] if isinstance(request.q, str) else request.q or []
     longest = max(map(len, texts))
@@ -215,13 +225,14 @@ def _wanted(request: LibreTranslateRequest, settings: Settings) -> tuple[list[st
 
 def _native(request: LibreTranslateRequest, texts: list[str], n_alternatives: int, models: Models) -> TranslateRequest:
     options: dict[str, Any] = {}
-    if n_alternatives and request.format == "text":
+    text_format = request.format or TEXT
+    if n_alternatives and text_format == TEXT:
         own = max(one.manifest.decoding.beam_size for one in models.translators if one.manifest.decoding)
         options = {"alternatives": n_alternatives, "beam_size": max(n_alternatives + 1, own)}
     source = AUTO if (request.source or "").lower() == AUTO else request.source
     languages = {"source": source, "target": request.target}
     given = [text or EMPTY for text in texts]
-    return validated(TranslateRequest, {"text": given, "format": request.format} | languages | options)
+    return as_native(TranslateRequest, {"text": given, "format": text_format} | languages | options, {"text": ("q",)})
 
 
 def _refuse_languages(source: str, target: str, directions: Directions) -> None:
@@ -229,7 +240,7 @@ def _refuse_languages(source: str, target: str, directions: Directions) -> None:
     served = {one.language: one for one in directions.reachable()}
     found = [next((one for one in served if are_same(code, one)), None) for code in (source, target)]
     for code, language in zip((source, target), found, strict=True):
-        if language is None and code.lower() != AUTO:
+        if language is None and (code == target or code.lower() != AUTO):
             raise BadRequest(f"{code} is not supported")
     one, other = found
     if one and other and other not in {*served[one].targets, *served[one].through_pivot}:

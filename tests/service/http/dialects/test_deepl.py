@@ -189,6 +189,8 @@ def test_options_are_followed(client: deepl.DeepLClient, address: str, given: An
         ({"text": "犬は速い。そして、とても大きいです。"}, "the text is probably ja"),
         ({"text": ["a"] * 6}, "there are 6 texts, the limit is 5"),
         ({"text": "<b>a</i>", "tag_handling": "xml", "tag_handling_version": "v2"}, "Tag handling parsing failed"),
+        ({"tag_handling": "xml", "ignore_tags": ["b" * 201]}, "Value for 'ignore_tags' not supported."),
+        ({"tag_handling": "xml", "splitting_tags": ["b"] * 101}, "Value for 'splitting_tags' not supported."),
         ({"text": []}, "Value for 'text' not supported."),
     ],
 )

@@ -117,6 +117,7 @@ TRANSLATE, CLASSIFY, EMBED = "/models/tiny-en-fr", "/models/org/tiny-sentiment",
         (TRANSLATE, {}, 422, "inputs: Field required"),
         (CLASSIFY, {"inputs": "a", "parameters": {"function_to_apply": "sigmoid"}}, 422, "parameters.function_to_apply: org/tiny-sentiment has softmax, not sigmoid"),  # noqa: E501
         (CLASSIFY, {"inputs": "a", "parameters": {"top_k": 0}}, 422, "parameters.top_k: Input should be greater than"),
+        (CLASSIFY, {"inputs": "a", "parameters": {"candidate_labels": ["b"]}}, 422, "parameters.candidate_labels are not followed here; org/tiny-sentiment has its own labels"),  # noqa: E501
         (EMBED, {"inputs": "a", "dimensions": 5}, 422, "dimensions: embeddings of tiny-vectors have 24, not 5"),
         (EMBED, {"inputs": "a", "parameters": {"dimensions": 5}}, 422, "dimensions: embeddings of tiny-vectors have"),
         (EMBED, {"inputs": "a", "prompt_name": "passage"}, 422, "tiny-vectors has no 'passage', it has query"),

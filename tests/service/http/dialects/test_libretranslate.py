@@ -134,6 +134,7 @@ def test_forms_and_queries_are_read(address: str) -> None:
         ({"target": None}, "Invalid request: missing target parameter"),
         ({"target": "zz"}, "zz is not supported"),
         ({"source": "auto", "target": "zz"}, "zz is not supported"),
+        ({"target": "auto"}, "auto is not supported"),
         ({"format": "pdf"}, "pdf format is not supported"),
         ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
         ({"alternatives": float("inf")}, "Invalid request: alternatives parameter is not a number"),
@@ -141,12 +142,20 @@ def test_forms_and_queries_are_read(address: str) -> None:
         ({"source": "de", "target": "fr"}, "French (fr) is not available as a target language from German (de)"),
         ({"q": "a" * 1001}, "Invalid request: request (1001) exceeds text limit (1000)"),
         ({"q": ["a"] * 6}, "Invalid request: request (6) exceeds text limit (5)"),
-        ({"q": "\ud800"}, "text: has half of a surrogate pair, which is no character"),
+        ({"q": "\ud800"}, "q: has half of a surrogate pair, which is no character"),
     ],
 )
 def test_refusals_are_in_its_words(address: str, changed: dict[str, Any], error: str) -> None:
     body = {"q": "the dog", "source": "en", "target": "de"} | changed
     refused(httpx.post(f"{address}/translate", content=json.dumps(body)), 400, error)
+
+
+@pytest.mark.parametrize("unset", [None, ""])
+def test_what_a_client_leaves_unset_is_as_by_default(address: str, unset: Any) -> None:
+    (expected,) = native(address, text=TEXT, source="en", target="de")
+    body = {"q": TEXT, "source": "en", "target": "de", "format": unset, "alternatives": unset, "api_key": unset}
+    answer = httpx.post(f"{address}/translate", json=body).raise_for_status().json()
+    assert answer == {"translatedText": expected["text"]}
 
 
 def test_what_is_below_its_path_is_refused_as_it_does(address: str) -> None:
@@ -232,6 +241,7 @@ def test_keys_are_in_the_body_and_rates_are_theirs(with_keys: str) -> None:
     body = {"q": "the dog", "source": "en", "target": "de"}
     for key in ({}, {"api_key": ""}, {"api_key": "other"}, {"api_key": "\ud800"}):
         refused(httpx.post(f"{with_keys}/translate", content=json.dumps(body | key)), 403, "Invalid API key")
+    refused(httpx.post(f"{with_keys}/translate", content="{"), 400, "Invalid JSON format")
     assert LibreTranslateAPI(with_keys).languages()
     settings = httpx.get(f"{with_keys}/frontend/settings").json()
     assert (settings["keyRequired"], settings["apiKeys"]) == (True, True)

@@ -277,6 +277,16 @@ def test_json_may_be_flat_or_nested_and_has_no_header(http_client: httpx.Client,
     assert text_output.keys() == score.keys() == {"name", "datatype", "shape", "data"}
 
 
+def test_null_says_what_is_said_by_nothing(http_client: httpx.Client) -> None:
+    tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES", "data": ["a"]}
+    nothing = {"id": None, "parameters": None, "outputs": None}
+    answers = [
+        http_client.post(f"{MODEL}/infer", json=body).raise_for_status().json()
+        for body in ({"inputs": [tensor]}, {"inputs": [tensor | {"parameters": None}]} | nothing)
+    ]
+    assert answers[0] == answers[1]
+
+
 def in_json(**changes: Any) -> tuple[bytes, dict[str, str]]:
     tensor = {"name": "text_input", "shape": [1], "datatype": "BYTES", "data": ["a"]} | changes
     return json.dumps({"inputs": [tensor]}).encode(), {}
@@ -304,6 +314,7 @@ def in_json(**changes: Any) -> tuple[bytes, dict[str, str]]:
         (binary(element(b"a"), parameters={"binary_data_size": -1}), 400, "its binary_data_size is -1, no number of bytes"),  # noqa: E501
         (binary(element(b"a"), parameters={"binary_data_size": "5"}), 400, "its binary_data_size is '5', no number of bytes"),  # noqa: E501
         (binary(element(b"a"), data=["a"]), 400, "its elements are in data, or behind the JSON"),
+        ((b'{"id": "\\ud800", "inputs": []}', {}), 400, "2 fields are not acceptable; the first is id: has half of a surr"),
         ((b"{}", {LENGTH: "x"}), 400, f"{LENGTH} is x, no number"),
         ((b"{}", {LENGTH: "3"}), 400, f"{LENGTH} is 3, the body has 2 bytes; is {LENGTH} that of an earlier request?"),
         ((b"{}", {LENGTH: "9" * 5000}), 400, "the body has 2 bytes"),
@@ -338,6 +349,7 @@ def test_generate_takes_one_text(http_client: httpx.Client) -> None:
         "/v2/models/org/tiny-sentiment/versions/1/generate", json={"text_input": "the dog"}
     ).json()
     assert labels["scores"][LABELS.index(labels["label"])] == labels["score"]
+    assert http_client.post(f"{MODEL}/generate", json=body | {"parameters": None}).status_code == 200
     refused = http_client.post(f"{MODEL}/generate", json={"text_input": TEXTS})
     assert (refused.status_code, refused.json()) == (400, {"error": "text_input: Input should be a valid string"})
 
@@ -346,6 +358,11 @@ def test_a_path_that_may_have_been_meant_for_another_interface_has_both_words(ht
     says = "there is nothing at /v2/nowhere"
     answer = http_client.get("/v2/nowhere")
     assert (answer.status_code, answer.json()) == (404, {"error": says, "message": says})
+    for path in (f"{MODEL}/generate_stream", f"{MODEL}/trace/setting", "/v2/models/big/config"):
+        answer = http_client.post(path, json={})
+        assert (answer.status_code, answer.json()["error"]) == (404, f"there is nothing at {path}")
+    wrong_method = http_client.post(MODEL, json={})
+    assert (wrong_method.status_code, wrong_method.headers["allow"]) == (405, "GET")
     wrong_method = http_client.put(f"{MODEL}/infer")
     assert (wrong_method.status_code, wrong_method.json()) == (405, {"error": f"{MODEL}/infer does not take PUT"})
 
