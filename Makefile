@@ -53,7 +53,7 @@ train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the cor
 	  $(TRAIN) artifacts/translate-$$target-en --start runs/translate-fr-en/checkpoint --new-vocabulary; \
 	done
 
-bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, or QUICK=1 for a minute; needs wrk).
+bench: $(VENV)/dev.installed ## Measure against CTranslate2 and LibreTranslate (make bench DATA=path, which needs wrk; QUICK=1: the decoder alone).
 	$(BIN)/python -m benchmarks $(if $(DATA),--data $(DATA)) $(if $(QUICK),--quick)
 
 gpu: $(VENV)/dev.installed ## Measure on a GPU beside CTranslate2, and write docs/gpu.md (make gpu DATA=path; tried without one: PROVIDER=cpu).

@@ -1,18 +1,6 @@
 """Artifact directory -> HTTP: an inference service for encoder-decoder Transformers on ONNX Runtime.
 
-The rooms, from the top down; imports go down this list only:
-
-    http                  routes, middleware, keys and rates, errors as answers, the server's life
-    playground            the page that shows what the service does
-    loading, registry     artifacts to engines; the models of a server, and which one serves a request
-    tasks                 translation, classification, embedding, attention, alignment
-    formats               HTML: taken apart into passages, and put together again
-    text                  spans and edits, sentences, tokens, kept spans
-    engine                who waits and who runs, the searches, loops and their loader; it knows no text and no HTTP
-    runner                sessions, caches and passes: the only room that knows ONNX Runtime
-    schemas               what clients send and get
-    configuration         what the environment and the command line say
-    settings, metrics, contract, artifact, errors, log
+docs/architecture.md has the rooms, and which imports which.
 """
 
 import os

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
 from service.http.documents import DocumentForm
 from service.metrics import Metrics
+from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
 from service.schemas.requests import (
     AttentionSelection,
     ClassifyRequest,
@@ -34,6 +35,9 @@ SCHEMAS = [
     EmbedRequest,
     AttentionSelection,
     DocumentForm,
+    GlossaryRequest,
+    GlossaryUpdate,
+    DictionaryRequest,
 ]
 OF_TODAY = [page for page in PAGES if page.name not in HISTORY]
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -91,6 +95,7 @@ def test_files_that_pages_name_exist(page: Path) -> None:
 def test_every_field_of_a_request_is_described(schema: type[BaseModel]) -> None:
     described = set(codes(ROOT / "docs" / "api.md"))
     assert schema.model_fields.keys() - described == set()
+    assert [name for name, field in schema.model_fields.items() if not field.description] == []
 
 
 def test_every_metric_is_described() -> None:

@@ -28,9 +28,11 @@ STRINGS = {"source", "target", "model", "glossary_id"}
 class DocumentForm(TranslationOptions):
     """Fields other than the file are as those of /translate; what is no string there is JSON here."""
 
-    file: UploadFile
+    file: UploadFile = Field(description="What is translated; the end of its name tells its kind.")
     model: str | None = Field(
-        default=None, min_length=1, description="A name from /models; needed only where several could serve."
+        default=None,
+        min_length=1,
+        description="A name from /models; by default the first translator for the languages.",
     )
     wait: bool = Field(
         default=False, description="Answer with the translated file, and keep nothing, instead of telling where it is."

@@ -22,13 +22,13 @@ Code = Annotated[str, Field(min_length=1, max_length=35, examples=["en"])]
 class DictionaryRequest(Input):
     """Terms of one language, and what is written for them in another."""
 
-    source: Code
-    target: Code
-    entries: dict[str, str] = Field(examples=[{"dog": "clebs"}])
+    source: Code = Field(description="Language code.")
+    target: Code = Field(description="Language code.")
+    entries: dict[str, str] = Field(description="Terms, and what is written for each.", examples=[{"dog": "clebs"}])
 
 
 class GlossaryRequest(Input):
-    name: Name = Field(examples=["Animals"])
+    name: Name = Field(description="Whatever tells it from others.", examples=["Animals"])
     dictionaries: list[DictionaryRequest] = Field(default=[], description="One for each pair of languages.")
 
 

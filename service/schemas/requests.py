@@ -89,8 +89,8 @@ class AttentionSelection(Input):
     kinds: Annotated[list[AttentionKind], Field(min_length=1, fail_fast=True)] | None = Field(
         default=None, description="encoder and decoder are self-attention; all that the model has."
     )
-    layers: Layers = "all"
-    heads: Heads = "all"
+    layers: Layers = Field(default="all", description="Numbers from 0, last or all.")
+    heads: Heads = Field(default="all", description="Numbers from 0, mean or all.")
     encoding: Encoding = Field(default="json", description="base64: little-endian float32, row after row.")
 
 
@@ -112,7 +112,10 @@ AttentionWish = Annotated[
 class _Request(Input):
     text: Texts = Field(description="One text or several; each is answered, in order.", examples=["A dog runs."])
     model: str | None = Field(
-        default=None, min_length=1, description="A name from /models; needed only where several could serve."
+        default=None,
+        min_length=1,
+        description="A name from /models; by default the first translator for the languages. Needed where several "
+        "classifiers or encoders could serve.",
     )
     timeout_s: float | None = Field(default=None, gt=0, description="Seconds until the request is given up with 504.")
 

@@ -106,7 +106,10 @@ def test_what_is_not_well_formed_is_read_and_nothing_of_it_is_lost(xml: str, rea
         ("a \ud83d", False),
         ("a \0", False),
         ("<b>c</b></_><_>", False),
-        *((f'<?xml version="1.0" encoding="{name}"?><b>é</b>', True) for name in ("utf-16", "Shift_JIS", "ascii", "no")),
+        *(
+            (f'<?xml version="1.0" encoding="{name}"?><b>é</b>', True)
+            for name in ("utf-16", "Shift_JIS", "ascii", "no")
+        ),
     ],
 )
 def test_well_formedness_is_that_of_an_elements_content(xml: str, expected: bool) -> None:

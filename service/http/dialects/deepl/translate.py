@@ -18,7 +18,6 @@ from service.serving import Serving
 from service.settings import Settings
 from service.sources import AUTO
 
-
 SENT_AS = {
     "tags.keep": ("ignore_tags",),
     "tags.blocks": ("splitting_tags",),
