@@ -29,3 +29,5 @@ def test_latency_is_compared_at_the_same_load_only() -> None:
 
     rows = latency_rows([at("attend", 0.5, 10.0), at("fastapi", 0.5, 25.0), at("fastapi", 0.8, 40.0)])
     assert [row[-1] for row in rows[1:]] == ["", "**2.50**", ""]
+    more_came = at("fastapi", 0.5, 25.0) | {"rate": 120.0}
+    assert [row[-1] for row in latency_rows([at("attend", 0.5, 10.0), more_came])[1:]] == ["", ""]
