@@ -5,11 +5,12 @@ This imports little: models load while the process that is to serve them still i
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from service import __version__
-from service.artifact import Artifact, read_artifacts
+from service.artifact import TOKENIZER, VOCABULARY, Artifact, read_artifacts
 from service.contract import About
 from service.engine.remote_loader import RemoteLoader
 from service.errors import ProviderUnavailable
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 SOURCE = "service.loading:ArtifactSource"
 """By its name, because a server whose loops are processes has no use for ONNX Runtime."""
 
+TokenizerFiles = dict[str, dict[str, bytes]]
+"""By model and name, the content of the files that tokenizers are made of."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -28,11 +32,13 @@ class Loaded:
     Attributes:
         abouts: of each model, what its loader told.
         paths: where the loops listen.
+        tokenizer_files: as they were when the models were loaded, for servers that begin later.
     """
 
     artifacts: dict[str, Artifact]
     abouts: dict[str, About]
     paths: list[Path]
+    tokenizer_files: TokenizerFiles
 
     def announce(self) -> None:
         """Log what serves from here on."""
@@ -58,8 +64,9 @@ class Loader:
         Raises:
             StartRefused: one cannot be.
         """
+        files = read_tokenizer_files(self.artifacts)
         self.remote.wait_until_loaded()
-        return Loaded(self.artifacts, self.remote.abouts, self.remote.paths)
+        return Loaded(self.artifacts, self.remote.abouts, self.remote.paths, files)
 
     def end(self) -> None:
         """End all loops at once: their requests have been answered."""
@@ -73,6 +80,14 @@ def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
         ArtifactRefused: one is missing, or its manifest is not as it should be.
     """
     return {artifact.manifest.name: artifact for artifact in read_artifacts(settings.artifacts, settings.models)}
+
+
+def read_tokenizer_files(artifacts: Mapping[str, Artifact]) -> TokenizerFiles:
+    """Raises ArtifactRefused: one is missing, or not what the manifest says."""
+    return {
+        name: {file: artifact.read(file) for file in (TOKENIZER, VOCABULARY) if file in artifact.manifest.files}
+        for name, artifact in artifacts.items()
+    }
 
 
 def show_one_device(device: int | None) -> None:

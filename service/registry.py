@@ -14,7 +14,7 @@ from service.engine.loop import Loop
 from service.engine.pool import Pool
 from service.engine.remote_loop import RemoteLoop
 from service.errors import NotAcceptable, UnknownModel
-from service.loader import SOURCE, Loaded, Loader, wanted_artifacts
+from service.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
 from service.metrics import Metrics, ModelState
 from service.settings import Settings
 from service.tasks.classification import Classifier
@@ -210,7 +210,7 @@ def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = No
     loader.remote.on_loop_end = metrics.loop_ended
     try:
         # While it loads:
-        tokenizers = _tokenizers(loader.artifacts)
+        tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
         canonical("en")  # reads the tables of languages
         loaded = loader.wait()
         loaded.announce()
@@ -229,9 +229,10 @@ def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Met
     source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    loaded = Loaded(artifacts, {model: source.about(model) for model in artifacts}, [])
+    abouts = {model: source.about(model) for model in artifacts}
+    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
     loaded.announce()
-    return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts))
+    return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
 
 
 def models_of(
@@ -241,33 +242,34 @@ def models_of(
     loader: Loader | None = None,
     tokenizers: Mapping[str, Tokenizer] | None = None,
 ) -> Models:
-    """Models that run in loops which are processes.
+    """Models that run in loops which are processes. Nothing is read from disk: files may have changed since.
 
     Args:
         loader: of the loops, if they end with these models.
         tokenizers: by model, if they have been read.
 
     Raises:
-        ArtifactRefused: a tokenizer cannot be read.
+        ArtifactRefused: a tokenizer is of no kind that is served here.
     """
     loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
-    return _models(loaded, loops, settings, metrics, loader, tokenizers or _tokenizers(loaded.artifacts))
+    tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
+    return _models(loaded, loops, settings, metrics, loader, tokenizers)
 
 
-def _tokenizers(artifacts: Mapping[str, Artifact]) -> dict[str, Tokenizer]:
-    """Raises ArtifactRefused: one cannot be read, or is not what the manifest says."""
-    return {name: _tokenizer(artifact) for name, artifact in artifacts.items()}
+def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
+    """Raises ArtifactRefused: one is of no kind that is served here."""
+    return {name: _tokenizer(artifact, files[name]) for name, artifact in artifacts.items()}
 
 
-def _tokenizer(artifact: Artifact) -> Tokenizer:
+def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     manifest = artifact.manifest
     vocabulary, special = None, set[int]()
-    if VOCABULARY in manifest.files:
-        vocabulary = Vocabulary.of(artifact.read(VOCABULARY), manifest.special_tokens.unk)
+    if VOCABULARY in files:
+        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
     # Encoders that come with special tokens of their own were trained on texts as they are.
     as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
-    return Tokenizer(artifact.path(TOKENIZER), artifact.read(TOKENIZER), vocabulary, special, as_it_is)
+    return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
 
 
 def _models(

@@ -7,9 +7,9 @@ import pytest
 
 from service.engine.scheduler import Sequence
 from service.errors import ArtifactRefused, NotAcceptable, ProviderUnavailable, UnknownModel
-from service.loader import show_one_device
+from service.loader import Loader, show_one_device
 from service.metrics import Metrics
-from service.registry import Models, load_models
+from service.registry import Models, load_models, models_of
 from service.settings import Settings
 from service.tasks.translation import Translator
 from service.text.languages import Direction
@@ -69,6 +69,21 @@ def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path
     assert named.embedder(None, None).manifest.name == "tweets"
     with pytest.raises(ArtifactRefused, match="has no model reviewz; there are en-de-en, en-fr, reviews, tweets"):
         load_models(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
+
+
+def test_a_server_that_begins_later_reads_no_file_that_has_changed_meanwhile(
+    tmp_path: Path, tiny_translator: TinyTranslator
+) -> None:
+    saved = tiny_translator.save(tmp_path / "a", name="en-fr")
+    settings = Settings(artifacts=tmp_path, provider="cpu", loops=1)
+    loader = Loader(settings)
+    try:
+        loaded = loader.wait()
+    finally:
+        loader.end()
+    with (saved / "tokenizer.json").open("a") as file:
+        file.write(" ")
+    assert models_of(loaded, settings, Metrics()).translators[0].manifest.name == "en-fr"
 
 
 @pytest.mark.parametrize(
