@@ -1,13 +1,22 @@
 """A small database in a file, which several processes may read and write: SQLite."""
 
+import logging
+import math
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from service.errors import Broken
+
+logger = logging.getLogger(__name__)
+
 BUSY_S = 10.0
 """For so long a writer waits for others."""
+TELL_S = 60.0
+"""How often the log tells that nothing can be written, as writers try again and again."""
 
 
 class Database:
@@ -22,6 +31,7 @@ class Database:
         self._schema = schema
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._tell_at = -math.inf
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -36,16 +46,33 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All of it is written, or nothing if an error is raised. No other process writes meanwhile."""
+        """All of it is written, or nothing if an error is raised. No other process writes meanwhile.
+
+        Raises:
+            Broken: it cannot be written, or a file beside it, as on a full disk.
+        """
         with self._lock:
-            connection = self._opened()
-            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+                with self._transaction() as connection:
+                    yield connection
+            except (sqlite3.OperationalError, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) else error
+                if time.monotonic() >= self._tell_at:
+                    logger.error("%s cannot be written: %s", self._file, reason)
+                    self._tell_at = time.monotonic() + TELL_S
+                raise Broken(f"this cannot be stored now: {reason}", retry_after_s=5) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._opened()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
             connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # SQLite may have ended it
+                connection.execute("ROLLBACK")
+            raise
 
     @property
     def exists(self) -> bool:

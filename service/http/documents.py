@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.errors import FieldsNotAcceptable, NotAcceptable, UnknownDocument, UnsupportedMediaType
+from service.errors import Broken, FieldsNotAcceptable, NotAcceptable, UnknownDocument, UnsupportedMediaType
 from service.http.access import Guards
 from service.http.dialects.bodies import fields_of
 from service.http.files import A_FILE, as_file, name_of, translated_name
@@ -86,7 +86,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
             await jobs.finished(job, key)
             return as_file(*await jobs.result(job.id, key))  # type: ignore[return-value]
         finally:
-            with suppress(UnknownDocument):
+            with suppress(UnknownDocument, Broken):
                 await jobs.delete(job.id, key)
 
     @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=documented(422))
@@ -103,7 +103,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         """The translated file."""
         return as_file(*await jobs.result(document_id, key))
 
-    @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422))
+    @router.delete("/translate/document/{document_id}", status_code=204, responses=documented(422, 503))
     async def delete_document(_: Request, document_id: str, key: str) -> Response:
         """Give it up, and forget it."""
         await jobs.delete(document_id, key)

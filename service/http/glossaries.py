@@ -28,7 +28,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         dependencies=guards.described,
         responses=documented(*guards.statuses, 404, 500),
     )
-    of_bodies = documented(400, 408, 413, 415, 422)
+    of_bodies = documented(400, 408, 413, 415, 422, 503)
 
     @router.post("/glossaries", status_code=201, responses=of_bodies, response_model_exclude_none=True)
     async def create_glossary(request: GlossaryRequest, _: Request) -> GlossaryCard:
@@ -56,7 +56,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         dictionaries = await _in_thread(_dictionaries, request.dictionaries)
         return _card(await _in_thread(glossaries.update, glossary_id, request.name, dictionaries))
 
-    @router.delete("/glossaries/{glossary_id}", status_code=204)
+    @router.delete("/glossaries/{glossary_id}", status_code=204, responses=documented(503))
     async def delete_glossary(_: Request, glossary_id: str) -> Response:
         """Forget it."""
         await _in_thread(glossaries.delete, glossary_id)
@@ -68,7 +68,7 @@ def glossary_routes(glossaries: Glossaries, guards: Guards) -> APIRouter:
         ((pair, entries),) = (await _in_thread(_dictionaries, [request])).items()
         return _dictionary(await _in_thread(glossaries.put, glossary_id, *pair, entries))
 
-    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=documented(422))
+    @router.delete("/glossaries/{glossary_id}/dictionaries", status_code=204, responses=documented(422, 503))
     async def delete_dictionary(_: Request, glossary_id: str, source: str, target: str) -> Response:
         """Forget one of its dictionaries."""
         await _in_thread(glossaries.delete_dictionary, glossary_id, source, target)

@@ -37,7 +37,8 @@ class JobFiles:
     def delete_source(self, job_id: str) -> None:
         (self._directory / f"{job_id}.source").unlink(missing_ok=True)
 
-    def delete_result(self, job_id: str) -> None:
+    def delete(self, job_id: str) -> None:
+        self.delete_source(job_id)
         (self._directory / f"{job_id}.result").unlink(missing_ok=True)
 
     def delete_others(self, known: Collection[str]) -> None:
@@ -49,9 +50,13 @@ class JobFiles:
 
     def _write(self, name: str, data: bytes) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._directory / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as writing:
-            writing.write(data)
+        path = self._directory / name
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as writing:
+                writing.write(data)
+        except OSError:
+            path.unlink(missing_ok=True)  # a part of it is of no use, and the disk may be full
+            raise
 
     def _read(self, name: str) -> bytes:
         try:

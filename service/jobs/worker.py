@@ -4,12 +4,10 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from service.errors import DeadlinePassed, Draining, RequestError
+from service.errors import Broken, DeadlinePassed, Draining, RequestError
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Reading
@@ -26,7 +24,7 @@ AT_ONCE = 2
 TELL_S = 0.5
 """How often it tells of each, and learns whether it was deleted."""
 LOOK_S = 2.0
-"""How often it looks for what other servers have left."""
+"""How often it looks for what other servers have left, and tries to write a result while it cannot."""
 UNPACKED = 4
 """How many times the largest body a document may be, unpacked."""
 EXCLUDED = {"text", "format", "source", "target", "timeout_s", "alternatives", "alignment", "attention"}
@@ -50,7 +48,8 @@ class DocumentJobs:
         self._reading = Reading(UNPACKED * settings.max_document_bytes)
         self._come = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], str] = {}
+        """What is translated, and the id of its job."""
 
     def start(self) -> None:
         """In the running event loop."""
@@ -76,6 +75,7 @@ class DocumentJobs:
             UnsupportedMediaType, NotAcceptable, TooLarge: it cannot be read.
             RequestError: nothing here translates it.
             QueueFull: there are too many.
+            Broken: it cannot be stored.
             DeadlinePassed: already.
         """
         ends_at = time.monotonic() + timeout_s
@@ -129,26 +129,35 @@ class DocumentJobs:
 
     async def _look(self) -> None:
         """Translate what waits, here or where a server has died, as long as this server runs."""
+        looked_at = time.monotonic()
         while True:
             self._come.clear()
             try:
+                if time.monotonic() - looked_at >= LOOK_S:
+                    looked_at = time.monotonic()
+                    await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
                 await asyncio.to_thread(self._store.sweep)
                 while len(self._running) < AT_ONCE and not self._serving.draining:
                     job = await asyncio.to_thread(self._store.claim, self._owner)
                     if job is None:
                         break
-                    self._begin(self._translate(job))
+                    self._begin(job)
+            except Broken:
+                pass  # the log has it
             except Exception:
                 logger.exception("documents cannot be looked after")
             with suppress(TimeoutError):  # wait_for may lose a cancellation
                 async with asyncio.timeout(LOOK_S):
                     await self._come.wait()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        task.add_done_callback(lambda _: self._come.set())
+    def _begin(self, job: Job) -> None:
+        task = asyncio.create_task(self._translate(job))
+        self._running[task] = job.id
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self._come.set()
 
     async def _translate(self, job: Job) -> None:
         n_translated = 0
@@ -166,24 +175,39 @@ class DocumentJobs:
 
         async def tell() -> None:
             try:
-                while await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
+                while True:
+                    with suppress(Broken):  # it may be told the next time
+                        if not await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
+                            return
                     await asyncio.sleep(TELL_S)
             finally:
-                working.cancel()  # it was deleted, or nobody can be told
+                working.cancel()  # it was deleted, or another server has it
 
         working, telling = asyncio.create_task(work()), asyncio.create_task(tell())
         try:
-            result = await working
-            await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
+            await self._finish(job, await working)
         except (asyncio.CancelledError, Draining):
-            await asyncio.to_thread(self._store.release, job.id, self._owner)  # of no effect if it was deleted
+            with suppress(Broken):
+                await asyncio.to_thread(self._store.release, job.id, self._owner)  # of no effect if it was deleted
         except RequestError as error:
-            await asyncio.to_thread(self._store.fail, job.id, self._owner, str(error))
+            await self._fail(job, str(error))
         except Exception as error:
             logger.error("document %s failed", job.id, exc_info=error)
-            await asyncio.to_thread(
-                self._store.fail, job.id, self._owner, f"an unexpected error; the log has it under {job.id}"
-            )
+            await self._fail(job, f"an unexpected error; the log has it under {job.id}")
         finally:
             working.cancel()
             telling.cancel()
+
+    async def _finish(self, job: Job, result: bytes) -> None:
+        """Raises Broken: it cannot be written until its deadline."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
+            except Broken:
+                if time.time() > job.deadline:
+                    raise
+            await asyncio.sleep(LOOK_S)
+
+    async def _fail(self, job: Job, error: str) -> None:
+        with suppress(Broken):
+            await asyncio.to_thread(self._store.fail, job.id, self._owner, error)

@@ -17,7 +17,7 @@ from service.metrics import Metrics
 from service.registry import Models, load_models
 from service.serving import Serving
 from service.settings import Settings
-from tests.service.fakes import PATIENCE_S
+from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
 
 Client = httpx.AsyncClient
@@ -39,6 +39,11 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
 
 
 @pytest.fixture(scope="session")

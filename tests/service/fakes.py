@@ -1,6 +1,7 @@
 """Stand-ins that a test drives: a clock that is told the time, a computation that waits for permission to go on."""
 
 import math
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
+from service.database import Database
 from service.engine.beam_search import Search
 from service.engine.computation import Computation
 from service.engine.engine import ContinuousEngine
@@ -27,6 +30,23 @@ class FakeClock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Disk:
+    """Of all databases: while it is full, nothing can be written to them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_full = False
+        self.n_uses = 0
+        opened = Database._opened
+
+        def used(database: Database) -> sqlite3.Connection:
+            connection = opened(database)
+            connection.execute(f"PRAGMA query_only = {int(self.is_full)}")
+            self.n_uses += 1
+            return connection
+
+        monkeypatch.setattr(Database, "_opened", used)
 
 
 class TickingClock(FakeClock):

@@ -10,13 +10,15 @@ import httpx
 import pytest
 
 from service import dispatch
+from service.errors import Broken, NotAcceptable
 from service.jobs import worker
 from service.jobs.reading import Reading
+from service.jobs.store import JobStore
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
-from tests.service.fakes import PATIENCE_S
+from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.http.test_servers import environment
 
 pytestmark = pytest.mark.anyio
@@ -342,6 +344,56 @@ async def test_a_full_shelf_makes_room_by_what_was_fetched(serve: Serve) -> None
         assert (await client.post("/translate/document", **sending)).status_code == 202  # type: ignore[arg-type]
         assert (await status(client, first)).status_code == 200
         problem(await status(client, second), 404)
+
+
+async def test_a_disk_that_is_full_for_a_while_ends_no_document(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, disk: Disk
+) -> None:
+    monkeypatch.setattr(worker, "TELL_S", 0.01)
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    gate = Gate(monkeypatch)
+    sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
+    async with serve() as client:
+        cards = [await sent(client, "a.txt", TEXT) for _ in range(2)]
+        async with asyncio.timeout(PATIENCE_S):
+            await gate.come.wait()
+
+            async def go_on() -> None:
+                seen = disk.n_uses + 20
+                while disk.n_uses < seen:
+                    await asyncio.sleep(0.01)
+
+            disk.is_full = True
+            await go_on()
+            full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+            gate.opened.set()
+            await go_on()
+            disk.is_full = False
+        for card in cards:
+            assert (await finished(client, card))["status"] == "done"
+    assert problem(full, 503)["detail"] == "this cannot be stored now: attempt to write a readonly database"
+
+
+async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "LOOK_S", 0.05)
+    fail, failures = JobStore.fail, [Broken("this cannot be stored now")]
+
+    def failing(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        fail(*arguments)
+
+    async def translate(*_: Any, **__: Any) -> Any:
+        raise NotAcceptable("a reason")
+
+    monkeypatch.setattr(JobStore, "fail", failing)
+    monkeypatch.setattr(dispatch, "translate", translate)
+    async with serve() as client:
+        card = await sent(client, "a.txt", TEXT)
+        assert (await finished(client, card))["error"] == "a reason"
+    assert failures == []
 
 
 async def test_documents_are_behind_keys(serve: Serve) -> None:

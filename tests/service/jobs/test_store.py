@@ -1,15 +1,16 @@
 """Jobs as several servers see them: each is translated by one, and no file stays that nobody asks for."""
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
-from service.errors import DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.errors import Broken, DocumentFailed, NotYet, QueueFull, UnknownDocument
 from service.jobs.job import Job
-from service.jobs.store import MOST_CLAIMS, SILENT_S, JobStore
-from tests.service.fakes import FakeClock
+from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
+from tests.service.fakes import Disk, FakeClock
 
 KEPT_S = 100.0
 
@@ -32,22 +33,42 @@ def add(store: JobStore, name: str = "a.txt", timeout_s: float = 1000) -> tuple[
     return store.add(name.encode(), name, "txt", ("en", "fr"), "{}", 10, timeout_s)
 
 
+def look(store: JobStore, owner: str, n: int = SILENT_LOOKS + 1, running: Collection[str] = ()) -> None:
+    for _ in range(n):
+        store.queue_again(owner, running)
+
+
 def files(tmp_path: Path) -> set[str]:
     return {file.suffix for file in (tmp_path / "data" / "documents").iterdir()}
 
 
-def test_a_server_does_not_take_from_itself_what_it_could_not_tell_of(
-    stores: tuple[JobStore, JobStore], clock: FakeClock
+def test_a_server_takes_from_itself_what_it_does_not_translate_as_often_as_needed(
+    stores: tuple[JobStore, JobStore],
 ) -> None:
+    """It could not tell what became of it, as on a full disk."""
+    one, _ = stores
+    job, key = add(one)
+    for _ in range(MOST_CLAIMS + 2):
+        assert one.claim("a") is not None
+        look(one, "a", running=[job.id])
+        assert one.get(job.id, key).status == "translating"
+        look(one, "a", 1)
+        assert one.get(job.id, key).status == "queued"
+
+
+def test_no_server_counts_as_dead_because_all_were_paused(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
     """The machine slept, or its clock was set."""
     one, other = stores
-    job, _ = add(one)
-    assert one.claim("a") is not None
-    clock.now += SILENT_S + 1
-    assert one.claim("a") is None
-    taken = other.claim("b")
-    assert taken is not None
-    assert taken.id == job.id
+    job, key = add(one, timeout_s=10_000)
+    one.claim("a")
+    for _ in range(3 * SILENT_LOOKS):
+        clock.now += 100
+        look(other, "b", 2)
+        assert one.tell(job.id, "a", 1)
+    look(other, "b", SILENT_LOOKS)
+    assert one.get(job.id, key).status == "translating"
+    look(other, "b", 1)
+    assert one.get(job.id, key).status == "queued"
 
 
 def test_nothing_is_written_before_a_document_comes(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
@@ -110,14 +131,14 @@ def test_jobs_are_claimed_in_their_order(stores: tuple[JobStore, JobStore], cloc
 
 
 def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
-    stores: tuple[JobStore, JobStore], clock: FakeClock, tmp_path: Path
+    stores: tuple[JobStore, JobStore], tmp_path: Path
 ) -> None:
     one, other = stores
     job, key = add(one)
     one.claim("a")
-    clock.now += SILENT_S - 1
+    look(other, "b", SILENT_LOOKS)
     assert other.claim("b") is None
-    clock.now += 2
+    look(other, "b", 1)
     claimed = other.claim("b")
     assert claimed is not None
     assert claimed.id == job.id
@@ -132,13 +153,14 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
     assert one.result(job.id, key)[1] == b"result"
 
 
-def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], clock: FakeClock) -> None:
+def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     job, key = add(stores[0])
     for owner in range(MOST_CLAIMS):
         assert stores[0].claim(f"{owner}") is not None
-        clock.now += SILENT_S + 1
+        look(stores[0], "another")
     assert stores[0].claim("another") is None
     assert stores[1].get(job.id, key).error == "2 servers ended while they translated it"
+    assert files(tmp_path) == set()
 
 
 def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[JobStore, JobStore]) -> None:
@@ -177,6 +199,17 @@ def test_a_document_that_waited_too_long_is_given_up(stores: tuple[JobStore, Job
     assert stores[0].claim("a") is None
 
 
+def test_a_document_that_a_server_has_left_is_given_up_at_its_deadline(
+    stores: tuple[JobStore, JobStore], clock: FakeClock
+) -> None:
+    job, key = add(stores[0], timeout_s=5)
+    assert stores[0].claim("a") is not None
+    clock.now += 6
+    look(stores[0], "a")
+    stores[0].sweep()
+    assert stores[0].get(job.id, key).status == "error"
+
+
 def test_files_of_no_job_are_deleted_once_they_are_old(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     add(stores[0])
     left = tmp_path / "data" / "documents" / f"{'0' * 32}.result"
@@ -204,6 +237,75 @@ def test_there_is_a_limit_and_what_was_fetched_makes_room(stores: tuple[JobStore
     one.get(jobs[0][0].id, jobs[0][1])
     with pytest.raises(UnknownDocument):
         one.get(jobs[1][0].id, jobs[1][1])
+
+
+def test_an_error_that_was_told_makes_room(stores: tuple[JobStore, JobStore]) -> None:
+    one, other = stores
+    jobs = [add(one) for _ in range(3)]
+    for job, _ in jobs:
+        one.claim("a")
+        one.fail(job.id, "a", "a reason")
+    with pytest.raises(QueueFull):
+        add(other)
+    assert one.get(*at(jobs[0])).error == "a reason"
+    with pytest.raises(DocumentFailed):
+        one.result(*at(jobs[1]))
+    for _ in range(2):
+        add(other)
+    with pytest.raises(QueueFull):
+        add(other)
+
+
+def at(added: tuple[Job, str]) -> tuple[str, str]:
+    job, key = added
+    return job.id, key
+
+
+def test_a_source_stays_as_long_as_what_became_of_it_is_not_written(
+    stores: tuple[JobStore, JobStore], tmp_path: Path, disk: Disk
+) -> None:
+    one, _ = stores
+    done, failed, late = add(one), add(one), add(one, timeout_s=-1)
+    for _ in range(2):
+        one.claim("a")
+    disk.is_full = True
+    for call in (
+        lambda: one.finish(done[0].id, "a", b"result"),
+        lambda: one.fail(failed[0].id, "a", "a reason"),
+        one.sweep,
+        lambda: one.release(failed[0].id, "a"),
+        lambda: add(one),
+    ):
+        with pytest.raises(Broken, match="this cannot be stored now: attempt to write a readonly database"):
+            call()
+    assert len([*(tmp_path / "data" / "documents").glob("*.source")]) == 3
+    disk.is_full = False
+    one.finish(done[0].id, "a", b"result")
+    disk.is_full = True
+    assert one.result(*at(done))[1] == b"result"
+    disk.is_full = False
+    one.fail(failed[0].id, "a", "a reason")
+    one.sweep()
+    assert one.get(*at(late)).status == "error"
+    assert files(tmp_path) == {".result"}
+
+
+def test_a_file_for_which_there_is_no_room_leaves_nothing(
+    stores: tuple[JobStore, JobStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = stores
+    added = add(one)
+    one.claim("a")
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fdopen", no_room)
+    for call in (lambda: one.finish(added[0].id, "a", b"result"), lambda: add(one)):
+        with pytest.raises(Broken, match="this cannot be stored now: No space left on device"):
+            call()
+    assert files(tmp_path) == {".source"}
+    assert one.get(*at(added)).status == "translating"
 
 
 def test_a_document_needs_its_own_key(stores: tuple[JobStore, JobStore]) -> None:
