@@ -223,6 +223,10 @@ class Silent(Broken):
     """A loop has not reported: it hangs and will be replaced, or the machine has slept."""
 
 
+class LoopEnded(Broken):
+    """The process died that computed for this request, perhaps of it."""
+
+
 class NotReady(Unavailable):
     reason = "not_ready"
 

@@ -19,7 +19,7 @@ from service.contract import Answer, EngineState, Event
 from service.engine.loop import Count
 from service.engine.scheduler import Sequence
 from service.engine.wire import READ_BYTES, Unpacker, packed
-from service.errors import Broken, Draining, RequestError, Silent, Starting
+from service.errors import Broken, Draining, LoopEnded, RequestError, Silent, Starting
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class RemoteLoop:
             if self._states:
                 logger.critical("the loop at %s has ended", self._path)
             self._states = {}
-            self._fail_all(Broken, "its loop has ended")
+            self._fail_all(LoopEnded, "its loop has ended")
             await asyncio.sleep(RECONNECT_S)
 
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:

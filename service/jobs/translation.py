@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from service import dispatch
-from service.errors import DeadlinePassed, QueueFull, Silent, Starting, TooLarge
+from service.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Texts
@@ -20,6 +20,8 @@ PART_CHARACTERS = 4_000
 """Of a part, or of its only text: about as many sentences as wait in line with others at once."""
 PARTS_AT_ONCE = 2
 """So that models are not idle while the last sentences of a part are written."""
+MOST_TRIES = 6
+"""Of a part whose model is broken: one that cannot be loaded now may be in some seconds."""
 SAMPLE_CHARACTERS = 5_000
 """By which the language of a document is detected."""
 
@@ -87,6 +89,7 @@ class Translating:
         return [known[text] for text in document.texts]
 
     async def _part(self, request: TranslateRequest, ends_at: float) -> list[str]:
+        n_tries = 0
         while True:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
@@ -101,6 +104,12 @@ class Translating:
                         glossaries=self.glossaries,
                     )
             except (QueueFull, Starting, Silent) as error:
+                await asyncio.sleep(error.retry_after_s)
+            except Broken as error:
+                n_tries += 1
+                # The loop may have died of this part, and where two do the model is taken out for everybody.
+                if isinstance(error, LoopEnded) or n_tries == MOST_TRIES:
+                    raise
                 await asyncio.sleep(error.retry_after_s)
             else:
                 return [translation.text for translation in answer.translations]

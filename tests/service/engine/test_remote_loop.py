@@ -14,7 +14,7 @@ from service.contract import Answer
 from service.engine import pool, remote_loop
 from service.engine.beam_search import Search
 from service.engine.pool import Pool
-from service.errors import Broken, DeadlinePassed, Draining, QueueFull, Silent, Unavailable
+from service.errors import Broken, DeadlinePassed, Draining, LoopEnded, QueueFull, Silent, Unavailable
 from service.metrics import Metrics, TaskMetrics
 from tests.service.engine.loops import (
     MAX_WAITING,
@@ -66,7 +66,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting_and_another_serves(serv
     pause(service.process_id())
     waiting = loop.submit(GREEDY, [sequence(5, 6)], soon())
     os.kill(service.process_id(), signal.SIGKILL)
-    with pytest.raises(Broken, match="tiny/greedy is broken: its loop has ended"):
+    with pytest.raises(LoopEnded, match="tiny/greedy is broken: its loop has ended"):
         await answered(waiting)
     assert unready_reason(loop) == "starting"
     with pytest.raises(Unavailable):

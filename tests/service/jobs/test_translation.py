@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from service import dispatch
-from service.errors import Broken, DeadlinePassed, QueueFull, Silent, TooLarge
+from service.errors import Broken, DeadlinePassed, LoopEnded, NotAcceptable, QueueFull, Silent, TooLarge
 from service.glossaries.store import Glossaries
 from service.jobs import translation
 from service.jobs.job import Job
 from service.jobs.reading import Texts
-from service.jobs.translation import PARTS_AT_ONCE, Translating, refuse_long_texts
+from service.jobs.translation import MOST_TRIES, PARTS_AT_ONCE, Translating, refuse_long_texts
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
 from service.settings import Settings
@@ -46,8 +46,10 @@ class Models:
         self.requests.append(request)
         self.running += 1
         self.most_running = max(self.most_running, self.running)
-        await asyncio.sleep(0)
-        self.running -= 1
+        try:
+            await asyncio.sleep(0)
+        finally:
+            self.running -= 1
         if self.refusals:
             raise self.refusals.pop()
         texts = [Translation(text=text.upper(), score=0, finish_reason="eos", source_tokens=0, target_tokens=0)
@@ -95,9 +97,16 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not(monkeypatch:
     models = Models(monkeypatch)
     models.refusals = [QueueFull("full", retry_after_s=0), Silent("silent", retry_after_s=0)] * 3
     assert await translated(models, ["a"]) == ["A"]
-    models.refusals = [Broken("broken")]
-    with pytest.raises(Broken):
-        await translated(models, ["a", *["b" * 3999] * 2])
+    models.refusals = [Broken("it cannot be loaded", retry_after_s=0)] * (MOST_TRIES - 1)
+    assert await translated(models, ["a"]) == ["A"]
+    for refusals in (
+        [Broken("broken", retry_after_s=0)] * 2 * MOST_TRIES,
+        [NotAcceptable("a reason")],
+        [LoopEnded("it may have been this")],
+    ):
+        models.refusals = [*refusals]
+        with pytest.raises(type(refusals[0])):
+            await translated(models, ["a", *["b" * 3999] * 2])
     models.refusals = [QueueFull("full", retry_after_s=0)] * 1000
     with pytest.raises(DeadlinePassed, match="the deadline passed before all of the document was translated"):
         await translated(models, ["a"], timeout_s=0.001)
