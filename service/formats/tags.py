@@ -10,6 +10,7 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
+from service.formats.neighbours import is_letter, split_neighbours
 from service.formats.pieces import Piece, PieceKind
 from service.schemas.requests import NO_RULES, TagRules
 
@@ -43,9 +44,6 @@ INLINE = _names(
 )
 """Other elements of HTML: written without an end (<i class="icon"/>) they are no word, as <x/> is."""
 
-APART = _names("a label")
-"""Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
-
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
@@ -58,7 +56,7 @@ REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32}
 
 def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
     """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
-    return _split_neighbours(with_words(_with_opaque(html, _Reader(html, rules).items)))
+    return split_neighbours(with_words(_with_opaque(html, _Reader(html, rules).items)))
 
 
 @dataclass(frozen=True)
@@ -223,33 +221,10 @@ def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _co
     i = 0
     while i < len(pieces):
         end = next((j for j in range(i, len(pieces)) if not could_be_word(pieces[j])), len(pieces))
-        touches = (i > 0 and _is_letter(pieces[i - 1], -1)) or (end < len(pieces) and _is_letter(pieces[end], 0))
+        touches = (i > 0 and is_letter(pieces[i - 1], -1)) or (end < len(pieces) and is_letter(pieces[end], 0))
         if i < end and not touches:
             words.append(Piece(PieceKind.OPAQUE, "".join(piece.raw for piece in pieces[i:end])))
         else:
             words += pieces[i : end + 1]
         i = end if i < end and not touches else end + 1
     return words
-
-
-def _split_neighbours(pieces: list[Piece]) -> list[Piece]:
-    """With a break between links, or the like, that touch: <a>Home</a><a>News</a> is not "HomeNews".
-    Not between other elements, which may each have a part of one word: <span>Wel</span><span>come</span>."""
-    split = []
-    for i, piece in enumerate(pieces):
-        split.append(piece)
-        touching = piece.kind is PieceKind.END and 0 < i < len(pieces) - 2 and pieces[i + 1].kind is PieceKind.START
-        if (
-            touching
-            and piece.tag in APART
-            and pieces[i + 1].tag == piece.tag
-            and _is_letter(pieces[i - 1], -1)
-            and _is_letter(pieces[i + 2], 0)
-        ):
-            split.append(Piece(PieceKind.BREAK, ""))
-    return split
-
-
-def _is_letter(piece: Piece, i: int) -> bool:
-    """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
-    return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"

@@ -185,6 +185,16 @@ def test_entities_are_read_once_and_written_once(html: str, text: str, expected:
         ('See <x id=L/>this<x/> or <b/> <bx/> <x id="CLOSE_B"/>', ["See this or"]),
         ("<a>Home</a><a>News</a>", ["Home", "News"]),
         ("<label>Home</label><label>News</label>", ["Home", "News"]),
+        ("<nav><span>Home</span><span>News</span> </nav>", ["Home", "News"]),
+        ("<em>Имя</em><b><i>Возраст</i></b>", ["Имя", "Возраст"]),
+        ("<i>1</i><i>Open</i><i>2</i><i>Close</i>", ["1", "Open", "2", "Close"]),
+        ("<p><b>The dog</b>The cat. <i>A cat</i><i>She</i>", ["The dog", "The cat. A cat", "She"]),
+        ("API key<small>The dog</small>", ["API key", "The dog"]),
+        ("an i<b>Phone 5</b>, Java<b>Script</b>, Mc<b>Donald</b>", ["an iPhone 5, JavaScript, McDonald"]),
+        (
+            "<b>H</b>TML, the <u>You</u><u>Tube</u> <i>Java</i><i>Script</i> <b>v</b>",
+            ["HTML, the YouTube JavaScript v"],
+        ),
         *[(f"<p><{one}>Wel</{one}><{one}>come home.</{one}>", ["Welcome home."]) for one in ("span", "ins", "b")],
         ("<b>H</b>ello<sup>[<a>1</a>][<a>2</a>]</sup> 1<sup>st</sup>", ["Hello 1st"]),
         ("<a href=x><div>One</div><div>Two</div></a>", ["One", "Two"]),
@@ -287,7 +297,11 @@ def test_broken_markup_is_mended(html: str, text: str | None, expected: str) -> 
 
 
 @pytest.mark.parametrize(
-    "piece", ["<b>", "<b>x ", "<b></b>", "</b>", "<!--", "<![", "<a b='", "<code>", "<code><br>", "&"]
+    "piece",
+    [
+        *("<b>", "<b>x ", "<b></b>", "</b>", "<!--", "<![", "<a b='", "<code>", "<code><br>", "&"),
+        *("<b>Ab", "<b>Ab</b>", "Ab</b>", "&#32;<b>Ab</b><b>Ab</b>&#32;"),
+    ],
 )
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
     html = piece * 2_000

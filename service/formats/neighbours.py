@@ -1,0 +1,73 @@
+"""Neighbours: inline elements that touch without a space between them, and whether they share a word."""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from service.formats.pieces import Piece, PieceKind
+
+APART = frozenset(("a", "label"))
+"""Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
+
+WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
+"""The last word of a text, unless it is a single letter, as in i<b>Phone</b>."""
+LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
+
+
+def split_neighbours(pieces: list[Piece]) -> list[Piece]:
+    """With a break between texts that share no word, though nothing but inline tags is between them."""
+    split, start = list[Piece](), 0
+    texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
+    for left, right in pairwise(texts):
+        if right - left > 1 and _are_apart(pieces, left, right):
+            at = next((i for i in range(left + 1, right) if pieces[i].kind is not PieceKind.END), right)
+            split += [*pieces[start:at], Piece(PieceKind.BREAK, "")]
+            start = at
+    return split + pieces[start:]
+
+
+def is_letter(piece: Piece, i: int) -> bool:
+    """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
+    return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"
+
+
+def _are_apart(pieces: Sequence[Piece], left: int, right: int) -> bool:
+    """<a>Home</a><a>News</a> is not "HomeNews". A capital letter behind a small one begins a word if one of both
+    elements has several words, or if both are labels: <em>Name</em><em>Age</em>. Else they may have a part each of one
+    word: <span>Wel</span><span>come</span>, Java<b>Script</b>."""
+    before, tags, after = pieces[left].text, pieces[left + 1 : right], pieces[right].text
+    closes, opens = tags[0].kind is PieceKind.END, tags[-1].kind is PieceKind.START
+    if not (is_letter(pieces[left], -1) and is_letter(pieces[right], 0)) or any(not _is_tag(tag) for tag in tags):
+        return False
+    if len(tags) == 2 and closes and opens and tags[0].tag == tags[1].tag and tags[0].tag in APART:
+        return True
+    if before[-1].isupper() or not WORD_END.search(before):
+        return False
+    has_words = (closes and len(before.split()) > 1) or (opens and len(after.split()) > 1)
+    return (has_words and after[0].isupper()) or (_is_label(pieces, left) and _is_label(pieces, right))
+
+
+def _is_label(pieces: Sequence[Piece], i: int) -> bool:
+    """Whether a text is one capitalized word or number, which is all of an element that stands in no sentence."""
+    first, last = i, i
+    while first > 0 and pieces[first - 1].kind is PieceKind.START:
+        first -= 1
+    while last < len(pieces) - 1 and pieces[last + 1].kind is PieceKind.END:
+        last += 1
+    is_word = LABEL.fullmatch(pieces[i].text) is not None and not pieces[i].text[0].islower()
+    return is_word and first < i < last and not (_is_prose(pieces, first, -1) or _is_prose(pieces, last, 1))
+
+
+def _is_prose(pieces: Sequence[Piece], i: int, step: int) -> bool:
+    """Whether the text of a sentence, or a space in one, is next."""
+    beside = i + step
+    while 0 <= beside < len(pieces) and pieces[beside].kind is PieceKind.TEXT and pieces[beside].text.isspace():
+        beside += step
+    if not 0 <= beside < len(pieces):
+        return False
+    kind = pieces[beside].kind
+    return kind is PieceKind.TEXT or (beside != i + step and kind is not PieceKind.BREAK)
+
+
+def _is_tag(piece: Piece) -> bool:
+    return piece.kind in (PieceKind.START, PieceKind.END)
