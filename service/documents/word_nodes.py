@@ -1,8 +1,10 @@
 """What a paragraph of Word consists of: text, what is no text, and groups of both such as links."""
 
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from lxml import etree
@@ -20,6 +22,10 @@ PICTURES = {"drawing", "pict", "object", "AlternateContent"}
 GROUPS = {"hyperlink", "ins", "moveTo", "smartTag", "customXml", "dir", "bdo", "sdt"}
 LINK = "span"
 """Not `a`: in HTML two links that touch share no word, but Word may cut a link in mid-word."""
+RANGE = re.compile(r"(\w+)(Start|End)")
+"""The two marks of a bookmark, of what a comment is on, or the like, which have an id in common."""
+MOST_AROUND = 8
+"""Ranges that a word may be in."""
 
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
@@ -49,7 +55,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes that belong together, in an element or between the beginning and the end of a field."""
+    """Nodes that belong together, in an element or between the beginning and the end of a field or a range."""
 
     tag: str
     nodes: "Sequence[Node]"
@@ -63,9 +69,8 @@ Node = Text | Kept | Group
 
 def nodes_of(parent: Element) -> "list[Node]":
     """What a paragraph, or a group, consists of."""
-    nodes = _with_fields([*_nodes(parent)])
-    runs = groupby(nodes, _is_mark)
-    return [node for is_mark, run in runs for node in ([Kept("wbr", _pieces([*run]))] if is_mark else run)]
+    nodes = [*_with_fields([*_nodes(parent)])]
+    return _with_ranges(nodes, _ranges(nodes) if local_name(parent) == "p" else {})
 
 
 def content_of(group: Element) -> Element:
@@ -151,6 +156,61 @@ def _field(node: Node) -> str:
 
 def _is_link(instruction: str) -> bool:
     return instruction.split()[:1] == ["HYPERLINK"]
+
+
+def _with_ranges(nodes: Sequence[Node], ranges: Mapping[int, int]) -> list[Node]:
+    """What is between the two marks of a range, such as a bookmark, as a group; other marks that touch as one.
+
+    Args:
+        ranges: the end of each by its start; two are one in the other or apart.
+    """
+    starts = {end: start for start, end in ranges.items()}
+    inside: list[list[Node]] = [[]]
+    for is_mark, run in groupby(range(len(nodes)), lambda i: _is_mark(nodes[i])):
+        here = [*run]
+        if not is_mark:
+            inside[-1] += [nodes[i] for i in here]
+            continue
+        ends = sorted((i for i in here if i in starts), key=lambda end: -starts[end])
+        alone = [i for i in here if i not in starts and i not in ranges]
+        n_before = bisect_left(alone, min(ends, default=len(nodes)))
+        inside[-1] += _as_one([nodes[i] for i in alone[:n_before]])
+        for end in ends:
+            group = inside.pop()
+            inside[-1].append(Group(LINK, group, None, _pieces([nodes[starts[end]]]), _pieces([nodes[end]])))
+        inside[-1] += _as_one([nodes[i] for i in alone[n_before:]])
+        inside += [[] for i in here if i in ranges]
+    return inside[0]
+
+
+def _ranges(nodes: Sequence[Node]) -> dict[int, int]:
+    """The end of each range that has more than marks in it, but for one that goes on where another one ends, and for
+    what is in very many others: groups must not be much deeper than XML."""
+    n_before = [*accumulate(not _is_mark(node) for node in nodes)]
+    begun: dict[tuple[str, str], int] = {}
+    pairs: list[tuple[int, int]] = []
+    for i, node in enumerate(nodes):
+        element = node.pieces[0].element if isinstance(node, Kept) else None
+        name = RANGE.fullmatch("" if element is None else local_name(element))
+        if name is not None:
+            key = name[1], attribute(element, "id")
+            if name[2] == "Start":
+                begun[key] = i
+            elif n_before[begun.get(key, i)] < n_before[i]:
+                pairs.append((begun.pop(key), i))
+    found: dict[int, int] = {}
+    around: list[int] = []
+    for start, end in sorted(pairs, key=lambda pair: (n_before[pair[0]], -n_before[pair[1]])):
+        while around and around[-1] <= n_before[start]:
+            around.pop()
+        if not around or (n_before[end] <= around[-1] and len(around) < MOST_AROUND):
+            around.append(n_before[end])
+            found[start] = end
+    return found
+
+
+def _as_one(marks: Sequence[Node]) -> list[Node]:
+    return [Kept("wbr", _pieces(marks))] if marks else []
 
 
 def _is_mark(node: Node) -> bool:

@@ -21,6 +21,7 @@ from tests.service.documents.word_files import (
     by_hand,
     field,
     files_in,
+    marks,
     opened,
     paragraph,
     run,
@@ -140,6 +141,13 @@ def test_what_nobody_sees_parts_no_words() -> None:
         ('<w:r><w:fldChar w:fldCharType="end"/></w:r>', '<wbr id="0">'),
         ("<w:r><w:footnoteReference w:id='2'/></w:r>", '<wbr id="0">'),
         ("<w:bookmarkStart w:id='0' w:name='n'/><w:bookmarkEnd w:id='0'/>", '<wbr id="0">'),
+        (marks("bookmark", 0).format(run("it")), '<span id="0">it</span>'),
+        (marks("bookmark", 1).format(marks("bookmark", 2).format(run("a ")) + marks("perm", 1).format(run("2"))),
+         '<span id="0"><span id="1">a </span><span id="2">2</span></span>'),
+        ("<w:permStart w:id='1'/>" + marks("perm", 2).format(run("a") + "<w:permEnd w:id='1'/>"),
+         '<span id="0"><span id="1">a</span></span>'),
+        ("<w:permStart w:id='1'/>" + run("a ") + marks("perm", 2).format(run("2") + "<w:permEnd w:id='1'/>" + run("!")),
+         '<span id="0">a <wbr id="1">2</span>!<wbr id="2">'),
         ("<w:r><w:tab/><w:t>x</w:t><w:br/></w:r>", '<br id="0">x<br id="1">'),
         ("<w:r><w:sym w:char='F0E0'/></w:r>", '<x id="0"/>'),
         ("<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>", '<x id="0"/>'),
@@ -161,6 +169,23 @@ def test_what_is_in_a_paragraph_is_read_as_html(inside: str, html: str) -> None:
     contents = word.read(by_hand(body), MOST_BYTES)
     once = translated(contents)
     assert word.read(once, MOST_BYTES).texts == [in_capitals(text, "html") for text in contents.texts]
+
+
+def test_the_marks_of_a_range_stay_around_its_words() -> None:
+    reference = "<w:r><w:commentReference w:id='1'/></w:r>"
+    body = paragraph(run("a "), marks("commentRange", 1).format(run("red car")), reference, run(" is there"))
+    new = files_in(translated(word.read(by_hand(body), MOST_BYTES), backwards=True))["word/document.xml"].decode()
+    tags = re.findall(r"<w:(?:comment|t\b)[^>]*>[^<]*", new)
+    assert [re.sub(r"<w:|<?[ >].*>|/>", "", tag) for tag in tags] == [
+        *("tTHERE IS ", "commentRangeStart", "tCAR RED", "commentRangeEnd", "commentReference", "t A")
+    ]
+
+
+def test_ranges_in_ranges_are_read_as_many_as_there_are() -> None:
+    inside = "".join(f"<w:bookmarkStart w:id='{i}'/>{run('a ')}" for i in range(1_000))
+    inside += "".join(f"{run('a ')}<w:bookmarkEnd w:id='{i}'/>" for i in reversed(range(1_000)))
+    data = by_hand(paragraph(inside))
+    assert counted(translated(word.read(data, MOST_BYTES))) == counted(data)
 
 
 @pytest.mark.parametrize("group", ["<w:ins w:id='1'>{}</w:ins>", "<w:hyperlink r:id='r1'>{}</w:hyperlink>"])
@@ -234,7 +259,8 @@ def test_xml_in_utf_16_is_read() -> None:
 
 INSIDE = st.recursive(
     st.sampled_from(
-        [run("one "), run("two", BOLD), run(" ", ITALIC), run("3"), "<w:r><w:tab/></w:r>", "<w:bookmarkEnd w:id='1'/>"]
+        [run("one "), run("two", BOLD), run(" ", ITALIC), run("3"), "<w:r><w:tab/></w:r>"]
+        + [f"<w:{name} w:id='{i}'/>" for name in ("bookmarkStart", "bookmarkEnd") for i in (1, 2)]
         + [f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")]
         + ["<w:r><w:instrText> HYPERLINK </w:instrText></w:r>", "<w:r><w:footnoteReference/></w:r>"]
     ),

@@ -73,3 +73,8 @@ def field(instruction: str, result: str, hidden: str = "") -> str:
         f'<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>{instruction}</w:instrText></w:r>{hidden}'
         f'<w:r><w:fldChar w:fldCharType="separate"/></w:r>{result}<w:r><w:fldChar w:fldCharType="end"/></w:r>'
     )
+
+
+def marks(name: str, number: int) -> str:
+    """Those of a range, to be formatted with what is in it."""
+    return f"<w:{name}Start w:id='{number}'/>{{}}<w:{name}End w:id='{number}'/>"
