@@ -20,10 +20,15 @@ Weights = NDArray[np.float32]
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
 _LETTER = rf"[\p{{L}}&&[^{_UNSPACED}]]"
+_IN_WORD = rf"{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*"
+_ELIDED = "[b-df-hj-np-tv-xz]|(?:jus|lors|puis|quoi)?qu|(?:[ac]|[dn]e|da|su|be|que)?ll|un|gl|ch|dov|com|cos|anch|quest"
+"""Short words of French and Italian that lose their last letter before a vowel; in other words an apostrophe parts
+nothing."""
 _WORDS = pre_tokenizers.Split(
     Regex(
         r"[\p{Katakana}ー]+\p{M}*|[\p{Han}\p{Hiragana}]\p{M}*"  # kanji and hiragana one by one: no spaces are written
-        rf"|{_LETTER}(?:{_LETTER}|[\p{{M}}\p{{N}}])*(?:['’](?:(?i:[tsmd]|re|ve|ll)(?!{_LETTER})|(?={_LETTER})))?"  # noqa: RUF001
+        rf"|(?i:{_ELIDED})['’](?={_LETTER})(?!(?i:[tsmd]|re|ve|ll)(?!{_LETTER}))"  # noqa: RUF001
+        rf"|{_IN_WORD}(?:['’]{_IN_WORD})*"  # noqa: RUF001
         r"|\p{N}+(?:[.,]\p{N}+)*|[^\s\p{L}\p{N}]+"
     ),
     behavior="isolated",

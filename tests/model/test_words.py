@@ -9,6 +9,7 @@ from model.words import word_columns, words
     [
         ("A dog runs, doesn't it?", ["A", "dog", "runs", ",", "doesn't", "it", "?"]),
         ("L'homme n’a qu'un 'ami'.", ["L'", "homme", "n’", "a", "qu'", "un", "'", "ami", "'."]),  # noqa: RUF001
+        ("Aujourd'hui, jusqu'à", ["Aujourd'hui", ",", "jusqu'", "à"]),
         ("We're I'm; 1,5 €", ["We're", "I'm", ";", "1,5", "€"]),
         ("  two  spaces\t", ["two", "spaces"]),
         ("猫が好き", ["猫", "が", "好", "き"]),

@@ -113,6 +113,10 @@ def test_the_chosen_heads_are_averaged_in_the_row_where_a_token_is_read() -> Non
     [
         ("Don't stop!", ["Don't", "stop", "!"]),
         ("l'homme d'à côté", ["l'", "homme", "d'", "à", "côté"]),
+        ("Aujourd'hui quelqu’un d’autre", ["Aujourd'hui", "quelqu’un", "d’", "autre"]),  # noqa: RUF001
+        ("Jusqu'à Lorsqu'il L'État", ["Jusqu'", "à", "Lorsqu'", "il", "L'", "État"]),
+        ("Quell'uomo dell'Italia, un'idea", ["Quell'", "uomo", "dell'", "Italia", ",", "un'", "idea"]),
+        ("B's o'clock rock'n'roll c'est п'ять", ["B's", "o'clock", "rock'n'roll", "c'", "est", "п'ять"]),
         ("3,5 km (env.)", ["3,5", "km", "(", "env", ".)"]),
         ("cafe\u0301 👩‍👩‍👧", ["cafe\u0301", "👩‍👩‍👧"]),
         ("日本へ", ["日", "本", "へ"]),
