@@ -12,7 +12,6 @@ from lxml import etree
 Element = Any
 """Of lxml, which has no types."""
 
-TEXT = {"t", "noBreakHyphen", "ruby"}
 PROPERTIES = {"pPr", "rPr", "sdtPr", "sdtEndPr", "smartTagPr", "customXmlPr"}
 """What is about the element that it is in."""
 GONE = PROPERTIES | {"", "proofErr", "softHyphen", "lastRenderedPageBreak"}
@@ -27,6 +26,9 @@ RANGE = re.compile(r"(\w+)(Start|End)")
 MOST_AROUND = 8
 """Ranges that a word may be in."""
 
+SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+SPACES = re.compile("( {3,})")
+"""What parts columns; two spaces may be between sentences."""
 NO_BREAK_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
@@ -92,27 +94,41 @@ def _nodes(parent: Element) -> Iterator[Node]:
     for child in parent:
         name = local_name(child)
         if name == "r":
-            yield from (_in_run(child, element) for element in child if local_name(element) not in GONE)
+            for element in child:
+                if local_name(element) not in GONE:
+                    yield from _in_run(child, element)
         elif name in GROUPS or (name == "fldSimple" and _is_link(attribute(child, "instr"))):
             yield Group(LINK if name in ("hyperlink", "fldSimple") else "ins", nodes_of(content_of(child)), child)
         elif name not in GONE:
             yield Kept("x" if name == "fldSimple" else TAGS.get(name, "wbr"), [Piece(None, child)])
 
 
-def _in_run(run: Element, element: Element) -> Text | Kept:
+def _in_run(run: Element, element: Element) -> Iterator[Text | Kept]:
     name, piece = local_name(element), Piece(run, element)
     if name in PICTURES:
         is_inline = name in ("pict", "object") or any(local_name(one) == "inline" for one in element.iter())
-        return Kept("img" if is_inline else "wbr", [piece])
-    if name not in TEXT:
-        return Kept(TAGS.get(name, "wbr"), [piece])
-    if name == "t":
+        yield Kept("img" if is_inline else "wbr", [piece])
+    elif name == "t":
         text = element.text or ""
-        return Text(text if attribute(element, "space") == "preserve" else text.strip(), piece)
-    if name == "noBreakHyphen":
-        return Text(NO_BREAK_HYPHEN, piece)
-    base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is none of the text
-    return Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), piece)
+        yield from _columns(text if attribute(element, "space") == "preserve" else text.strip(), piece)
+    elif name == "noBreakHyphen":
+        yield Text(NO_BREAK_HYPHEN, piece)
+    elif name == "ruby":
+        base = (one for one in element if local_name(one) == "rubyBase")  # the reading above it is none of the text
+        yield Text("".join(one.text or "" for part in base for one in part.iter() if local_name(one) == "t"), piece)
+    else:
+        yield Kept(TAGS.get(name, "wbr"), [piece])
+
+
+def _columns(text: str, piece: Piece) -> Iterator[Text | Kept]:
+    """A text in which many spaces are between columns, as a tab is."""
+    for i, part in enumerate(SPACES.split(text)):
+        if i % 2:
+            spaces = etree.Element(piece.element.tag, {SPACE: "preserve"})
+            spaces.text = part
+            yield Kept("br", [Piece(piece.run, spaces)])
+        elif part or part == text:
+            yield Text(part, piece)
 
 
 def _with_fields(nodes: Sequence[Node], links: bool = True) -> Iterator[Node]:

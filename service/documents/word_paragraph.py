@@ -16,6 +16,7 @@ from lxml import etree
 from service.documents.word_nodes import (
     NO_BREAK_HYPHEN,
     PROPERTIES,
+    SPACE,
     Element,
     Group,
     Kept,
@@ -31,7 +32,6 @@ from service.documents.word_nodes import (
 TAG = re.compile(r"(<[^<>]*>)")
 NUMBER = re.compile(r"\bid=\"(\d+)\"")
 NO_XML = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 NO_LOOK = {"lang", "noProof", "rPrChange", "ins", "del", "moveFrom", "moveTo"}
 """Properties of a run that nobody sees."""

@@ -149,6 +149,8 @@ def test_what_nobody_sees_parts_no_words() -> None:
         ("<w:permStart w:id='1'/>" + run("a ") + marks("perm", 2).format(run("2") + "<w:permEnd w:id='1'/>" + run("!")),
          '<span id="0">a <wbr id="1">2</span>!<wbr id="2">'),
         ("<w:r><w:tab/><w:t>x</w:t><w:br/></w:r>", '<br id="0">x<br id="1">'),
+        (run("a    b  c"), 'a<br id="0">b  c'),
+        (run("     ", "<w:u/>") + run("x"), '<br id="0">x'),
         ("<w:r><w:sym w:char='F0E0'/></w:r>", '<x id="0"/>'),
         ("<m:oMath><m:r><m:t>x</m:t></m:r></m:oMath>", '<x id="0"/>'),
         ("<w:r><w:drawing><wp:inline/></w:drawing></w:r>", '<img id="0">'),
@@ -209,6 +211,12 @@ def test_all_that_is_no_text_is_still_there_when_a_translation_has_lost_it() -> 
     assert shown(new) == [[("", "eins "), ("", " zwei"), ("", "[footnoteReference]"), ("", "[tab]")]]
 
 
+def test_spaces_that_part_columns_stay() -> None:
+    body = paragraph(run("   Signed:     the man"), run("          ", "<w:u/>"))
+    new = translated(word.read(by_hand(body), MOST_BYTES), backwards=True)
+    assert shown(new) == [[("", "   "), ("", ": SIGNED"), ("", "     "), ("", "MAN THE"), ("u", "          ")]]
+
+
 def test_text_boxes_are_translated_and_stay_where_they_were() -> None:
     box = f"<w:txbxContent>{paragraph(run('in the box'))}</w:txbxContent>"
     drawing = f"<mc:AlternateContent><mc:Choice><w:drawing><wp:anchor>{box}</wp:anchor></w:drawing></mc:Choice>" \
@@ -259,7 +267,7 @@ def test_xml_in_utf_16_is_read() -> None:
 
 INSIDE = st.recursive(
     st.sampled_from(
-        [run("one "), run("two", BOLD), run(" ", ITALIC), run("3"), "<w:r><w:tab/></w:r>"]
+        [run("one "), run("two    ", BOLD), run(" ", ITALIC), run("3"), "<w:r><w:tab/></w:r>"]
         + [f"<w:{name} w:id='{i}'/>" for name in ("bookmarkStart", "bookmarkEnd") for i in (1, 2)]
         + [f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "separate", "end")]
         + ["<w:r><w:instrText> HYPERLINK </w:instrText></w:r>", "<w:r><w:footnoteReference/></w:r>"]
