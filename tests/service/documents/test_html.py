@@ -55,6 +55,39 @@ def test_a_page_says_its_encoding(name: str) -> None:
     assert written.decode("cp1252" if name == "iso-8859-1" else name).startswith(page[:-8])
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        *((name, "①㈱髙".encode("cp932"), "①㈱髙") for name in ("Shift_JIS", "x-sjis", "windows-31j", "ms_kanji")),
+        *((name, "朱镕基".encode("gbk"), "朱镕基") for name in ("gb2312", "x-gbk", "csGB2312")),
+        *((name, "똠방".encode("cp949"), "똠방") for name in ("euc-kr", "ks_c_5601-1987", "windows-949")),
+        *((name, b"\x85 \xa1 \x81", "… ก \x81") for name in ("tis-620", "iso-8859-11", "windows-874")),
+        ("iso-8859-1", b"a\x80\x81 \x8d\x9d", "a€\x81 \x8d\x9d"),
+        ("iso-8859-9", b"\x93\xfeey\x94", "“şey”"),
+        ("big5", b"\xc6\xa1\xa4\x40", "①一"),
+        ("iso-8859-8-i", "שלום".encode("iso-8859-8"), "שלום"),
+        ("iso-2022-jp", "犬".encode("iso-2022-jp"), "犬"),
+    ],
+)
+def test_an_encoding_is_read_as_browsers_read_it(name: str, data: bytes, text: str) -> None:
+    page = f"<meta charset={name}><p>".encode() + data + b"<p>x"
+    contents = html.read(page)
+    assert contents.texts == [text, "x"]
+    assert contents.written([text, "y"]) == page[:-1] + b"y"
+
+
+def test_xhtml_may_say_its_encoding_as_xml_does() -> None:
+    page = b'<?xml version="1.0" encoding="iso-8859-1"?><p>caf\xe9<p>x'
+    assert html.read(page).texts == ["café", "x"]
+    assert html.read(page.replace(b"<p>x", b"<meta charset=koi8-r>")).texts == ["cafИ"]
+
+
+def test_a_byte_that_an_encoding_has_not_is_refused() -> None:
+    for name, byte in (("windows-1253", b"\xd2"), ("shift_jis", b"\x81<"), ("utf-8", b"\x81")):
+        with pytest.raises(NotAcceptable, match="the file is not "):
+            html.read(f"<meta charset={name}>".encode() + byte)
+
+
 def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
     contents = html.read(b"<meta charset=latin1><p>caf\xe9</p>")
     assert contents.texts == ["café"]
