@@ -4,6 +4,7 @@ Python's parser finds the tags, in broken HTML too; this module knows what they 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import escape, unescape
@@ -56,7 +57,7 @@ REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32}
 
 def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
     """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
-    return split_neighbours(with_words(_with_opaque(html, _Reader(html, rules).items)))
+    return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class _Item:
     tag: str = ""
     opaque: bool = False
     is_block: bool = False
+    translate: bool | None = None
+    """Whether its attributes say that it is to be translated."""
 
 
 class _Reader(HTMLParser):
@@ -90,9 +93,10 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
-        kept = tag in self._kept or any(map(_says_no, attrs))
+        translate = None if tag in self._kept else _translate(attrs)
+        kept = tag in self._kept or translate is False
         kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
-        self._add(kind, self.get_starttag_text() or "", tag, opaque=kept and kind is PieceKind.START)
+        self._add(kind, self.get_starttag_text() or "", tag, kept and kind is PieceKind.START, translate)
 
     def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
         tag = _without_value(tag)
@@ -116,9 +120,12 @@ class _Reader(HTMLParser):
         """<![...: to a browser a comment; Python's own reading of it may raise."""
         return self.parse_bogus_comment(i, report)
 
-    def _add(self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False) -> None:
+    def _add(
+        self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False, translate: bool | None = None
+    ) -> None:
         line, column = self.getpos()
-        self.items.append(_Item(kind, self._lines[line - 1] + column, raw, tag, opaque, tag in self._blocks))
+        start = self._lines[line - 1] + column
+        self.items.append(_Item(kind, start, raw, tag, opaque, tag in self._blocks, translate))
 
 
 def _lower(names: Iterable[str]) -> frozenset[str]:
@@ -130,10 +137,37 @@ def _without_value(name: str) -> str:
     return match[0] if (match := VALUED.match(name)) else name
 
 
-def _says_no(attribute: tuple[str, str | None]) -> bool:
-    name, value = attribute
-    value = (value or "").lower()
-    return (name == "translate" and value.strip() == "no") or (name == "class" and "notranslate" in value.split())
+def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
+    values = {name: (value or "").lower() for name, value in attributes}
+    says = values.get("translate", "-").strip()
+    if says == "no" or "notranslate" in values.get("class", "").split():
+        return False
+    return True if says in ("", "yes") else None
+
+
+def _with_overrides(items: list[_Item]) -> list[_Item]:
+    """With breaks for what is around translate="yes" in an element that is not to be translated."""
+    ends = _ends(items)
+    overrides = [i for i, item in enumerate(items) if item.translate and i in ends]
+    read: list[_Item] = []
+    rests: list[tuple[int, int]] = []
+    i = 0 if overrides else len(items)
+    while i < len(items):
+        is_rest = bool(rests) and rests[-1][0] <= i
+        end = rests.pop()[1] if is_rest else ends.get(i, i) if items[i].translate is False else i
+        n_before = bisect_left(overrides, i)
+        override = overrides[n_before] if n_before < len(overrides) else end
+        if ends.get(override, end) < end:
+            read += [_Item(PieceKind.BREAK, items[i].start), items[override]]
+            rests.append((ends[override] + 1, end))
+            i = override + 1
+        elif is_rest and i <= end:
+            read.append(_Item(PieceKind.BREAK, items[i].start))
+            i = end + 1
+        elif not is_rest:
+            read.append(items[i])
+            i += 1
+    return read if overrides else items
 
 
 def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:

@@ -200,6 +200,18 @@ def test_entities_are_read_once_and_written_once(html: str, text: str, expected:
         ("<a href=x><div>One</div><div>Two</div></a>", ["One", "Two"]),
         ("A<script>if (a < b) '</p>'</script>B<style>p {}</style>", ["A", "B"]),
         ("<title>T</title><p translate=no>x<i>y</i></p><li class='a notranslate'>z</li>", ["T"]),
+        (
+            "<div translate=no>a<p translate=yes>b <i class=notranslate>c</i></p>d<p translate>e</p></div>f",
+            ["b \ufffc", "e", "f"],
+        ),
+        (
+            "a <i class=notranslate>b <b translate=yes>c <i translate=no>d<b translate=yes>e</b></i></b>f</i>",
+            ["a", "c", "e"],
+        ),
+        (
+            "<i translate=no><b translate=yes>a</i>b</b><code><i translate=yes>c</i></code> <i translate=yes>d</i>",
+            ["\ufffcb\ufffc d"],
+        ),
         ("", []),
         (" \n<p> &#32;</p>", []),
         ("<td><img></td><td><a href=x> <img> </a></td>", []),
@@ -300,6 +312,7 @@ def test_broken_markup_is_mended(html: str, text: str | None, expected: str) -> 
     "piece",
     [
         *("<b>", "<b>x ", "<b></b>", "</b>", "<!--", "<![", "<a b='", "<code>", "<code><br>", "&"),
+        *("<i translate=no>a<i translate=yes>", "<b translate=no><i translate=yes>b</i>c</b>"),
         *("<b>Ab", "<b>Ab</b>", "Ab</b>", "&#32;<b>Ab</b><b>Ab</b>&#32;"),
     ],
 )

@@ -32,7 +32,7 @@ TAGS = st.sampled_from(
     ]
 )
 ENTITIES = st.sampled_from(["&lt;", "&amp;lt;", "&nbsp;", "&#65;", "&bogus;", " {name} ", " https://a.b/?c&d "])
-ATTRIBUTES = st.sampled_from(["", " a=1", ' B="&lt;>"', " c='d' ", " class=notranslate"])
+ATTRIBUTES = st.sampled_from(["", " a=1", ' B="&lt;>"', " c='d' ", " class=notranslate", " translate=yes"])
 
 
 def _element(children: list[str], name: str, attributes: str) -> str:
