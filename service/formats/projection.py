@@ -177,7 +177,8 @@ class _Projection:
             leading = self._source[spans[i].start : self._source_words[first].start]
             trailing = self._source[self._source_words[last - 1].end : spans[i].end]
             before, after = self._gap(run[0], into).start, self._gap(run[-1] + 1, into).end
-            start = max(left, start - reach(self._target[before:start][::-1], marks_in(leading), closes))
+            gap = " " * (before == 0) + self._target[before:start]
+            start = max(left, start - reach(gap[::-1], marks_in(leading), closes))
             end = max(start, end + reach(self._target[end:after], marks_in(trailing), opens))
             grown[i] = self._with_brackets(Span(start, end), Span(max(left, before), after))
             left = grown[i].end

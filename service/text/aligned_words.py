@@ -62,13 +62,17 @@ def core(text: str, word: Span) -> Span | None:
 
 
 def reach(gap: str, marks: int, stops: Callable[[str], bool]) -> int:
-    """How far into the gap beside a run so many marks reach, without marks that belong to the other side."""
+    """How far into the gap beside a run so many marks reach, without marks that belong to the other side. A mark
+    that touches the run alone is its own: that of .NET."""
+    own = next((i for i, character in enumerate(gap) if character.isspace()), 0)
     end, previous = 0, ""
     for i, character in enumerate(gap):
         if character.isspace():
             previous = character
             continue
-        other_side = character.isalnum() or stops(character) or (character in "\"'" and previous.isspace())
+        other_side = (
+            character.isalnum() or (i >= own and stops(character)) or (character in "\"'" and previous.isspace())
+        )
         marks -= character != previous
         if other_side or marks < 0:
             break
