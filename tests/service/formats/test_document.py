@@ -234,6 +234,7 @@ def test_passages_are_what_a_browser_shows_as_one_line(html: str, passages: list
         ("See <code>x</code>, https://x.org?a&b", "Boston, Chicago", "<code>x</code>, https://x.org?a&b"),
         ("See https://x.org?a&amp;b", "Boston", "https://x.org?a&amp;b"),
         ("The <code>x", "Le Boston", "Le <code>x</code>"),
+        ("<% if (a > b) { %>The cat<% } %>", "Le chat", "<% if (a > b) { %>Le chat<% } %>"),
         ('Welcome to <x id="APP"/>!', "Willkommen in Boston!", 'Willkommen in <x id="APP"/>!'),
         ("Hello <x/>, how are you?", "Salut Boston, comment vas-tu ?", "Salut <x/>, comment vas-tu ?"),
         ("She saw <x/> and <y /> at home.", "彼女は家でBostonとChicagoを見た。", "彼女は家で<x/>と<y />を見た。"),

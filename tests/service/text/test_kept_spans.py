@@ -55,6 +55,8 @@ from tests.service.stand_ins import kept
         ("``Hello'' and ``goodbye'' he said", []),
         ("A:\n```python\nfor a in `b`:\n    run()\n```\nB `c`", ["```python\nfor a in `b`:\n    run()\n```", "`c`"]),
         ("{name}, {{ user.name }}, ${x}, {0}, {}, %{y}, #{z}", ["{name}", "{{ user.name }}", "${x}", "{0}", "{}", "%{y}", "#{z}"]),
+        ("<% if (a > b) { %>The<% } %> <%= 5 % a > 3 %>", ["<% if (a > b) { %>", "<% } %>", "<%= 5 % a > 3 %>"]),
+        ("<?= $a->b ?> <% name %> 5 <% 6, a <? b > c", ["<?= $a->b ?>", "<% name %>"]),
         ("{ name } {\\i1} {@link Foo} {color=#0f0} {/color}", ["{ name }", "{\\i1}", "{@link Foo}", "{color=#0f0}", "{/color}"]),
         ("{% if x %} {price:.2f} {n, number} {a[0].b!r}", ["{% if x %}", "{price:.2f}", "{n, number}", "{a[0].b!r}"]),
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
@@ -251,7 +253,7 @@ def test_words_in_letters_that_a_language_is_not_written_in_are_found(
     "piece",
     ["{", "{{", "{a", "<", "<a", "%", "%a", "%1$", "\\", "`", "``a", "```a`", "[[", "[^", "a.", "a_", "a@", "é@a.", "a/b", "/a", "~/"]
     + ["https://", "https://x(", "www.", "mailto:", "1.", "1:", "a:1:", "1-", "+1 ", "+1-", "0 12 ", "(55) 12-", "ff-", "abc1", "A1-"]
-    + [":a", "!a ", "@a.", "#a", "--a", " -a", "$a", "$", "&a", "x^", "~1,", "<3", "πa", "a()", "a.b.", "__a", "{% "],
+    + [":a", "!a ", "@a.", "#a", "--a", " -a", "$a", "$", "&a", "x^", "~1,", "<3", "πa", "a()", "a.b.", "__a", "{% ", "<%", "<% ", "<?"],
 )  # fmt: skip
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
     """Quadratic time would be a minute."""
