@@ -16,10 +16,10 @@ LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
 
 def split_neighbours(pieces: list[Piece]) -> list[Piece]:
     """With a break between texts that share no word, though nothing but inline tags is between them."""
-    split, start = list[Piece](), 0
+    split, start, labels = list[Piece](), 0, _labels(pieces)
     texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
     for left, right in pairwise(texts):
-        if right - left > 1 and _are_apart(pieces, left, right):
+        if right - left > 1 and _are_apart(pieces, left, right, labels):
             at = next((i for i in range(left + 1, right) if pieces[i].kind is not PieceKind.END), right)
             split += [*pieces[start:at], Piece(PieceKind.BREAK, "")]
             start = at
@@ -31,7 +31,7 @@ def is_letter(piece: Piece, i: int) -> bool:
     return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"
 
 
-def _are_apart(pieces: Sequence[Piece], left: int, right: int) -> bool:
+def _are_apart(pieces: Sequence[Piece], left: int, right: int, labels: set[int]) -> bool:
     """<a>Home</a><a>News</a> is not "HomeNews". A capital letter behind a small one begins a word if one of both
     elements has several words, or if both are labels: <em>Name</em><em>Age</em>. Else they may have a part each of one
     word: <span>Wel</span><span>come</span>, Java<b>Script</b>."""
@@ -44,29 +44,34 @@ def _are_apart(pieces: Sequence[Piece], left: int, right: int) -> bool:
     if before[-1].isupper() or not WORD_END.search(before):
         return False
     has_words = (closes and len(before.split()) > 1) or (opens and len(after.split()) > 1)
-    return (has_words and after[0].isupper()) or (_is_label(pieces, left) and _is_label(pieces, right))
+    return (has_words and after[0].isupper()) or {left, right} <= labels
 
 
-def _is_label(pieces: Sequence[Piece], i: int) -> bool:
-    """Whether a text is one capitalized word or number, which is all of an element that stands in no sentence."""
-    first, last = i, i
-    while first > 0 and pieces[first - 1].kind is PieceKind.START:
-        first -= 1
-    while last < len(pieces) - 1 and pieces[last + 1].kind is PieceKind.END:
-        last += 1
-    is_word = LABEL.fullmatch(pieces[i].text) is not None and not pieces[i].text[0].islower()
-    return is_word and first < i < last and not (_is_prose(pieces, first, -1) or _is_prose(pieces, last, 1))
+def _labels(pieces: Sequence[Piece]) -> set[int]:
+    """Texts that are one capitalized word or number, alone in an element that stands in no sentence."""
+    behind = _begin_apart([*enumerate(pieces)], PieceKind.START)
+    before = _begin_apart([*enumerate(pieces)][::-1], PieceKind.END)
+    texts = ((i, pieces[i].text) for i in behind & before)
+    return {i for i, text in texts if LABEL.fullmatch(text) and not text[0].islower()}
 
 
-def _is_prose(pieces: Sequence[Piece], i: int, step: int) -> bool:
-    """Whether the text of a sentence, or a space in one, is next."""
-    beside = i + step
-    while 0 <= beside < len(pieces) and pieces[beside].kind is PieceKind.TEXT and pieces[beside].text.isspace():
-        beside += step
-    if not 0 <= beside < len(pieces):
-        return False
-    kind = pieces[beside].kind
-    return kind is PieceKind.TEXT or (beside != i + step and kind is not PieceKind.BREAK)
+def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set[int]:
+    """Texts that begin an element, if no sentence goes on there from an earlier text. From the end on it is those that
+    end one, and `opening` is an end tag."""
+    found = set()
+    is_apart, begins, has_text = True, False, False
+    for i, piece in pieces:
+        if piece.kind is PieceKind.BREAK:
+            is_apart, has_text = True, False
+        elif piece.kind is PieceKind.TEXT and piece.text.isspace():
+            is_apart = is_apart and not has_text
+        elif piece.kind is PieceKind.TEXT:
+            if begins and is_apart:
+                found.add(i)
+            is_apart = begins and (is_apart or len(piece.text.split()) > 1)
+            has_text = True
+        begins = piece.kind is opening
+    return found
 
 
 def _is_tag(piece: Piece) -> bool:

@@ -192,6 +192,9 @@ def test_entities_are_read_once_and_written_once(html: str, text: str, expected:
         ("<em>Имя</em><b><i>Возраст</i></b>", ["Имя", "Возраст"]),
         ("<i>1</i><i>Open</i><i>2</i><i>Close</i>", ["1", "Open", "2", "Close"]),
         ("<p><b>The dog</b>The cat. <i>A cat</i><i>She</i>", ["The dog", "The cat. A cat", "She"]),
+        ("to <i>Open</i><i>Street</i><i>Map</i>", ["to OpenStreetMap"]),
+        ("<i>Open</i><i>Street</i><i>Map</i> is", ["OpenStreetMap is"]),
+        ("<i>Home</i><i>News</i><i>My page</i>", ["Home", "News", "My page"]),
         ("API key<small>The dog</small>", ["API key", "The dog"]),
         ("an i<b>Phone 5</b>, Java<b>Script</b>, Mc<b>Donald</b>", ["an iPhone 5, JavaScript, McDonald"]),
         (
