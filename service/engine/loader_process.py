@@ -189,6 +189,9 @@ class _Loader:
             os.close(self._life)
             os.close(reading)
             self._server.close()
+            for other in self._places:
+                if other is not place:  # who connects there must not wait for this loop
+                    other.listener.close()
             self._be(place, writing)
         except BaseException:
             logger.critical("a loop dies", exc_info=True)

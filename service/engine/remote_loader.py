@@ -2,7 +2,9 @@
 
 import atexit
 import logging
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -22,9 +24,6 @@ from service.errors import StartRefused
 from service.log import Log
 
 logger = logging.getLogger(__name__)
-
-END_S = 5.0
-"""In which a loader ends its loops and itself, or is killed."""
 
 RESTART_S = 1.0
 """Pause before a loader that has died is begun anew."""
@@ -81,11 +80,7 @@ class RemoteLoader:
         self._ending.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # which also wakes the thread that waits for it
-        try:
-            self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._kill()
         self._socket.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -93,11 +88,18 @@ class RemoteLoader:
         self._socket, theirs = socket.socketpair()
         begin = "import sys; from service.engine.loader_process import main; main(int(sys.argv[1]))"
         self._process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
-            [sys.executable, "-c", begin, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            [sys.executable, "-c", begin, str(theirs.fileno())], pass_fds=[theirs.fileno()], start_new_session=True
         )
         theirs.close()
         self._socket.sendall(packed(self._plan))
         self._messages = messages_of(self._socket)
+
+    def _kill(self) -> None:
+        """The process and its loops: one that hangs would outlive it."""
+        if self._process.returncode is None:  # else its number may be another one's by now
+            with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says so in another way
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _loaded(self) -> tuple[int, list[str]]:
         """Wait until all models are loaded; how many loops there are, and the models that are slow."""
@@ -129,8 +131,7 @@ class RemoteLoader:
             while not self._ending.wait(RESTART_S):
                 logger.critical("the process that loads models has ended")
                 try:
-                    self._process.kill()
-                    self._process.wait()
+                    self._kill()
                     self._socket.close()
                     self._begin()
                     self._loaded()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from service.contract import Answer, EngineState, Event
+from service.engine.loader_process import HUNG_S
 from service.engine.loop import Count
 from service.engine.scheduler import Sequence
 from service.engine.wire import READ_BYTES, Unpacker, packed
@@ -140,13 +141,25 @@ class RemoteLoop:
         """What the process sends, until it has ended."""
         incoming, self._outgoing = await asyncio.open_unix_connection(self._path)
         unpacker = Unpacker()
+        watch = asyncio.create_task(self._give_up_silence(self._outgoing.transport))
         try:
             while received := await incoming.read(READ_BYTES):
                 for message in unpacker.feed(received):
                     yield message
         finally:
+            watch.cancel()
             self._outgoing.close()
             self._outgoing = None
+
+    async def _give_up_silence(self, connection: asyncio.WriteTransport) -> None:
+        """Let go of a process that is silent for longer than its loader bears; it may not be the one that listens any
+        more. Silence is counted in looks, not by the clock: the whole service may have been paused."""
+        silent_s = 0.0
+        while silent_s <= HUNG_S:
+            reported_at = self._reported_at
+            await asyncio.sleep(SILENCE_S)
+            silent_s = silent_s + SILENCE_S if self._reported_at == reported_at else 0.0
+        connection.abort()
 
     def _notice_cancellation(self, number: int, future: "asyncio.Future[Answer[Any]]") -> None:
         if future.cancelled() and self._take(number) is not None and self._outgoing is not None:

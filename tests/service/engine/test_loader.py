@@ -109,6 +109,40 @@ async def test_a_loader_that_dies_is_begun_anew(
     await service.stop()
 
 
+async def test_a_loop_that_hangs_ends_with_its_loader_and_others_take_its_requests(
+    translator_artifact: Artifact, tiny_translator: TinyTranslator
+) -> None:
+    """It held the place where the next loop was to listen, and outlived the service."""
+    service = await make_service(translator_artifact, n_loops=2).start()
+    hanging = service.process_id()
+    assert n_listeners(hanging) == 1
+    pause(hanging)
+    os.kill(service.loader._process.pid, signal.SIGKILL)
+    await until(lambda: has_ended(hanging))
+    for _ in range(2):
+        await until(lambda: all(unready_reason(loop) is None for loop in service.loops))
+        await serves(service, tiny_translator)
+    hanging = service.process_id()
+    pause(hanging)
+    await service.stop()
+    await until(lambda: has_ended(hanging))
+
+
+def n_listeners(process_id: int) -> int:
+    """Unix sockets with a path that the process has open."""
+    mine = {os.readlink(file) for file in Path(f"/proc/{process_id}/fd").iterdir() if file.exists()}
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    listening = "00010000"
+    return sum(f"socket:[{inode}]" in mine for _, _, _, flags, _, _, inode, *_ in lines if flags == listening)
+
+
+def has_ended(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] in "XZ"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 async def test_a_loader_that_fails_and_says_so_is_begun_anew(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:

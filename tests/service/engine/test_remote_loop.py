@@ -111,6 +111,20 @@ async def test_a_process_that_is_silent_gets_no_requests(service: Service, monke
         service.loop.submit(GREEDY, [sequence(5)], soon())
 
 
+async def test_a_process_that_stays_silent_is_given_up(
+    translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_loop, "SILENCE_S", 1.0)
+    monkeypatch.setattr(remote_loop, "HUNG_S", 0.5)
+    service = await make_service(translator_artifact).start()
+    pause(service.process_id())
+    with pytest.raises(Broken, match="its loop has ended"):
+        await answered(service.loop.submit(GREEDY, [sequence(5)], soon()))
+    os.kill(service.process_id(), signal.SIGCONT)
+    await until(lambda: unready_reason(service.loop) is None)
+    await service.stop()
+
+
 async def test_the_others_go_on_where_one_process_has_died(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
