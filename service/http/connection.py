@@ -1,20 +1,16 @@
 """A connection that knows what it waits for, since when, and when that is too long or too much."""
 
 import asyncio
-import sys
 from typing import TYPE_CHECKING, Any
 
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from service.http.send_buffer import untaken_bytes
 from service.http.upgrades import WithoutUpgrades
 
 if TYPE_CHECKING:
     from service.http.connections import Connections
-
-if sys.platform != "win32":
-    import fcntl
-    import termios
 
 MAX_HEAD_BYTES = 65_536
 """A head that comes in several pieces is refused when those after the first are longer than this."""
@@ -96,7 +92,7 @@ class Connection(WithoutUpgrades):
             self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is too long")
 
     def _look_at_answer(self, now: float) -> None:
-        untaken = self.transport.get_write_buffer_size() + _held_by_system(self.transport)
+        untaken = untaken_bytes(self.transport)
         if self._untaken == 0 or untaken < self._untaken:
             self._taken_at = now
         elif now - self._taken_at >= self._all.send_timeout_s:
@@ -132,14 +128,3 @@ class Connection(WithoutUpgrades):
         self.connections.discard(self)
         self.parser = None  # type: ignore[assignment]  # as uvicorn leaves it
         self._all.let_go(self)
-
-
-def _held_by_system(transport: asyncio.Transport) -> int:
-    """Bytes in the system's buffer that the client has not taken; 0 where the system does not tell."""
-    if sys.platform != "linux":
-        return 0
-    counted = bytearray(4)
-    descriptor = transport.get_extra_info("socket").fileno()
-    if descriptor >= 0:  # not closed just now
-        fcntl.ioctl(descriptor, termios.TIOCOUTQ, counted)
-    return int.from_bytes(counted, sys.byteorder)

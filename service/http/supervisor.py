@@ -1,6 +1,6 @@
 """Several server processes on one port, before the same loops.
 
-    supervisor    begins the servers and replaces those that die; counts the rates of clients for all
+    supervisor    begins the servers and replaces those that die or hang; counts the rates of clients for all
       server      HTTP
       server
       loader      and its loops
@@ -26,11 +26,13 @@ from typing import Any
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from service.engine.loader_process import HUNG_S, LOADING_S
 from service.engine.remote_loader import new_directory
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import StartRefused
 from service.http.access import RateLimiter
 from service.http.rates import Rates
+from service.http.send_buffer import untaken_bytes
 from service.loader import Loaded, Loader
 from service.metrics import Metrics
 from service.registry import models_of
@@ -41,6 +43,12 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.05
 """How often the supervisor looks after its servers."""
+
+BEAT_S = 1.0
+"""How often servers are told something, so that it can be seen whether they read it."""
+
+END_S = 5.0
+"""In which a server ends that has drained, or is killed."""
 
 SHORT_LIFE_S = 5.0
 """A server that dies younger than this is replaced after as long."""
@@ -103,6 +111,7 @@ class Supervisor:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         self._servers = [await self._begin() for _ in range(self._n_servers)]
         loading = self._do(self._load_first())
+        self._do(self._end_what_hangs(loading))
         try:
             while not self._stopping.is_set():
                 await self._look_after_servers()
@@ -113,8 +122,10 @@ class Supervisor:
         finally:
             for server in self._servers:
                 server.process.terminate()
+            drain_s = max(self._settings.drain_timeout_s, self._settings.drain_delay_s)
+            ends_at = time.monotonic() + drain_s + END_S
             for server in self._servers:
-                await asyncio.to_thread(server.process.wait)
+                await asyncio.to_thread(server.end, ends_at)
             self._loader.end()
 
     def _stop(self, number: signal.Signals) -> None:
@@ -132,6 +143,22 @@ class Supervisor:
                 except OSError as error:  # the system has no room for it
                     logger.critical("a server cannot be begun now: %s", error)
                     server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
+
+    async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
+        """Kill servers that read nothing: others take their place. Silence is counted in looks, not by the clock: a
+        server is not to blame when the whole service was paused.
+
+        Args:
+            loading: of the first models, before which nobody may be told that all are ready.
+        """
+        while True:
+            await asyncio.sleep(BEAT_S)
+            for server in self._servers:
+                if server.hangs():
+                    logger.critical("a server hangs and is killed")
+                    server.process.kill()
+                elif loading.done():
+                    server.tell("all are ready")
 
     async def _begin(self, joins: bool = False) -> "_Server":
         """A server.
@@ -267,6 +294,7 @@ class _Server:
         self._incoming = incoming
         self._outgoing = outgoing
         self._has_gone = False
+        self._silent_s = 0.0
 
     def take(self, generation: int, loaded: Loaded) -> asyncio.Event:
         self.tell("take", generation, loaded)
@@ -277,7 +305,26 @@ class _Server:
 
     def tell(self, *message: Any) -> None:
         """A server that has gone hears nothing."""
-        self._outgoing.write(packed(*message))
+        if not self._has_gone:
+            self._outgoing.write(packed(*message))
+
+    def hangs(self) -> bool:
+        """Whether it has read nothing of what it was told for too long; asked every BEAT_S.
+
+        One that has taken no models yet may still import its libraries.
+        """
+        self._silent_s = self._silent_s + BEAT_S if untaken_bytes(self._outgoing.transport) else 0.0
+        has_begun = any(taken.is_set() for taken in self.taken.values())
+        return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
+
+    def end(self, ends_at: float) -> None:
+        """Wait for its end, and kill it if it has not ended by then."""
+        try:
+            self.process.wait(max(0.0, ends_at - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            logger.critical("a server does not end and is killed")
+            self.process.kill()
+            self.process.wait()
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
         """Until it has gone."""
