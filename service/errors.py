@@ -32,6 +32,7 @@
                 ├── Starting
                 ├── Draining
                 ├── Broken
+                ├── NoRoom
                 └── NotReady        only said by /health/ready
 
 The message is one sentence, with the numbers in it.
@@ -225,6 +226,12 @@ class Silent(Broken):
 
 class LoopEnded(Broken):
     """The process died that computed for this request, perhaps of it."""
+
+
+class NoRoom(Unavailable):
+    """The system has no space for a file, or no descriptor."""
+
+    reason = "no_room"
 
 
 class NotReady(Unavailable):

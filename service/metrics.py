@@ -1,9 +1,12 @@
 """Prometheus metrics. Each app has a registry of its own; no label ever carries a client's identity."""
 
+import os
+import sys
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -15,7 +18,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
 from service import __version__
@@ -32,6 +35,8 @@ TASKS = {"greedy": "translation", "beam": "translation"}
 REJECTED = tuple(error.reason for error in (QueueFull, Starting, Draining, Broken))
 CANCELLED = ("client_gone", "deadline", Draining.reason, Broken.reason)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
+SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
+"""Files that each of several servers counts in; every route with every status needs less."""
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -46,6 +51,8 @@ class Metrics:
 
     def __init__(self, shared: bool = False) -> None:
         self._shared = shared
+        if shared:
+            _reserve(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
         self._collectors: list[Collector] = []
         self._of_task: dict[str, TaskMetrics] = {}
         self._of_engine: dict[str, TaskMetrics] = {}
@@ -150,6 +157,26 @@ class Metrics:
         """Of what is no sum over the servers: every one tells the same."""
         self._collectors.append(collector)
         self.registry.register(collector)
+
+
+def release(folder: Path, process_id: int) -> None:
+    """Of a server that has ended, keep what it has counted: its connections have gone, and what it reserved is free."""
+    mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
+    for file in folder.glob(f"*_{process_id}.db"):
+        n_used = int.from_bytes(file.read_bytes()[:4], sys.byteorder)
+        os.truncate(file, max(n_used, 8))
+
+
+def _reserve(folder: Path) -> None:
+    """Write the files that prometheus_client maps: it leaves holes, and when the disk is full a process dies that
+    counts in one.
+
+    Raises:
+        OSError: there is no room for them.
+    """
+    for kind in SHARED_KINDS:
+        with (folder / f"{kind}_{os.getpid()}.db").open("ab") as file:  # its number may be that of one that has ended
+            file.write(bytes(max(0, SHARED_BYTES - file.tell())))
 
 
 class TaskMetrics:

@@ -97,6 +97,12 @@ def test_services_are_limited(name: str) -> None:
     assert any(mount.startswith("/tmp:") for mount in service["tmpfs"])  # the root file system is read-only
 
 
+def test_uploaded_files_take_no_room_from_metrics() -> None:
+    attend = services("compose.cpu.yaml")["attend"]
+    run_directory = attend["environment"]["ATTEND_RUN_DIRECTORY"]
+    assert [mount.partition(":")[0] for mount in attend["tmpfs"]] == ["/tmp", run_directory]
+
+
 def test_prometheus_is_on_loopback_and_keeps_its_data() -> None:
     prometheus = services("compose.cpu.yaml")["prometheus"]
     assert prometheus["ports"] == ["${PUBLISH_PROMETHEUS:-127.0.0.1:9090}:9090"]

@@ -45,7 +45,7 @@ WHEN = {
     422: "Well-formed, but not acceptable.",
     429: "This client's rate limit.",
     500: "A bug; logged under the request id.",
-    503: "Starting, draining, broken, or the queue is full; Retry-After says when to come again.",
+    503: "Starting, draining, broken, no room for a file, or the queue is full; Retry-After says when to come again.",
     504: "The request's deadline passed.",
 }
 

@@ -24,8 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from prometheus_client.multiprocess import mark_process_dead
-
 from service.engine.loader_process import HUNG_S, LOADING_S
 from service.engine.remote_loader import new_directory
 from service.engine.wire import READ_BYTES, Unpacker, packed
@@ -34,7 +32,7 @@ from service.http.access import RateLimiter
 from service.http.rates import Rates
 from service.http.send_buffer import untaken_bytes
 from service.loader import Loaded, Loader
-from service.metrics import Metrics
+from service.metrics import Metrics, release
 from service.registry import models_of
 from service.serving import in_daemon_thread, proven
 from service.settings import Settings
@@ -136,8 +134,7 @@ class Supervisor:
         for place, server in enumerate(self._servers):
             if server.process.poll() is not None and time.monotonic() >= server.begun_at + SHORT_LIFE_S:
                 logger.critical("a server has died (%d)", server.process.returncode)
-                # Its connections have gone.
-                mark_process_dead(server.process.pid, str(self._metrics))  # type: ignore[no-untyped-call]
+                release(self._metrics, server.process.pid)
                 try:
                     self._servers[place] = await self._begin(joins=self._loaded is not None)
                 except OSError as error:  # the system has no room for it

@@ -1,3 +1,10 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
 from service import __version__
 from service.contract import Passed
 from service.metrics import Metrics, ModelState
@@ -78,3 +85,42 @@ def test_a_request_that_takes_as_long_as_it_may_has_a_bucket() -> None:
 
 def test_the_version_is_a_metric() -> None:
     assert Metrics().registry.get_sample_value("attend_build_info", {"version": __version__}) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no several servers")
+def test_what_servers_count_has_its_room_from_the_start(tmp_path: Path) -> None:
+    """A process that counts in a hole of a file dies when the disk is full."""
+    program = """
+import os
+from pathlib import Path
+from service.http.app import create_app
+from service.http.keys import Keys
+from service.http.problems import WHEN
+from service.metrics import SHARED_BYTES, Metrics, release
+from service.serving import Serving
+from service.settings import Settings
+
+folder = Path(os.environ["PROMETHEUS_MULTIPROC_DIR"])
+settings, metrics = Settings(data=folder), Metrics(shared=True)
+def sizes(of=lambda file: file.st_size):
+    return {file.name.rpartition("_")[0]: of(file.stat()) for file in folder.glob("*.db")}
+before = sizes()
+assert set(before.values()) == {SHARED_BYTES}, before
+create_app(settings, Serving(15), metrics, Keys(settings), None)
+for task in ("translation", "classification", "embedding", "attention", "detection"):
+    metrics.of_task(task)
+for dialect, route, _ in list(metrics.requests._metrics):
+    for status in (200, 202, 204, *WHEN, 405, 456, 499):
+        metrics.answered(dialect, route, status, 1.0)
+assert sizes() == before
+assert all(held >= SHARED_BYTES for held in sizes(lambda file: 512 * file.st_blocks).values())
+whole = metrics.render()
+release(folder, os.getpid())
+assert sizes()["counter"] < SHARED_BYTES
+assert b"attend_connections " not in metrics.render()
+assert [line for line in whole.splitlines() if b"_connections " not in line] == [
+    line for line in metrics.render().splitlines() if b"_connections " not in line
+]
+"""
+    environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -1,6 +1,9 @@
 """Documents over HTTP: sent as files, translated while nobody waits, and fetched."""
 
 import asyncio
+import errno
+import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -98,6 +101,23 @@ async def test_each_kind_of_document_is_translated(serve: Serve, name: str, data
     assert waited.status_code == 200, waited.text
     assert fetched.content == waited.content != data
     assert fetched.headers["content-type"] == waited.headers["content-type"] == media_type
+
+
+@pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EMFILE, errno.ENOENT])  # the last one of a folder that is full
+async def test_an_upload_without_room_is_refused_and_the_next_one_taken(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(reason, os.strerror(reason))
+
+    large = b"the dog\n\n" * 200_000
+    async with serve(max_document_bytes=3_000_000) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(tempfile, "TemporaryFile", full)
+            refused = await client.post("/translate/document", files=upload("a.txt", large), data=FRENCH)
+        await sent(client, "a.txt", TEXT)
+    assert problem(refused, 503)["detail"] == "the service has no room for the file now"
+    assert int(refused.headers["Retry-After"]) > 0
 
 
 async def test_a_word_document_comes_back_as_one(serve: Serve) -> None:
