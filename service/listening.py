@@ -35,12 +35,11 @@ def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
             if not shared:
                 bound.listen(BACKLOG)
         except OSError as error:
-            if sockets and host == EVERYWHERE and error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                logger.info("there is no IPv6 here")
-                continue
             raise StartRefused(f"cannot listen on {_shown(address)}:{port}: {error.strerror}") from error
         sockets.append(bound)
         port = bound.getsockname()[1]
+    if host == EVERYWHERE and len(sockets) == 1:
+        logger.info("there is no IPv6 here")
     return sockets
 
 
@@ -57,12 +56,21 @@ def address_of(bound: socket.socket) -> str:
 
 def _addresses(host: str, port: int) -> list[tuple[int, str]]:
     if host == EVERYWHERE:
-        return [(socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")]  # noqa: S104  what it asks for
+        of_ipv6 = [(socket.AF_INET6, "::")] if _has_ipv6() else []
+        return [(socket.AF_INET, "0.0.0.0"), *of_ipv6]  # noqa: S104  what it asks for
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise StartRefused(f"ATTEND_HOST is {host!r}, which is no address of this machine: {error.strerror}") from error
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
+
+
+def _has_ipv6() -> bool:
+    try:
+        _bound(socket.AF_INET6, "::", 0, shared=False).close()
+    except OSError as error:
+        return error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+    return True
 
 
 def _bound(family: int, address: str, port: int, shared: bool) -> socket.socket:

@@ -1,4 +1,7 @@
+import errno
+import os
 import socket
+from typing import Any
 
 import pytest
 
@@ -32,6 +35,23 @@ def test_a_host_is_reached_at_its_addresses_alone(host: str, reached: set[str]) 
     assert {address for address in ("127.0.0.1", "::1") if reachable(address, port)} == reached
     assert {address_of(bound).rsplit(":", 1)[1] for bound in sockets} == {str(port)}
     for bound in sockets:
+        bound.close()
+
+
+@pytest.mark.parametrize("reason", [errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL])
+def test_without_ipv6_everywhere_is_ipv4_for_each_server(monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
+    bind = socket.socket.bind
+
+    def bind_ipv4(bound: socket.socket, address: Any) -> None:
+        if bound.family == socket.AF_INET6:
+            raise OSError(reason, os.strerror(reason))
+        bind(bound, address)
+
+    monkeypatch.setattr(socket.socket, "bind", bind_ipv4)
+    held = listen("*", 0, shared=True)
+    server = share("*", held[0].getsockname()[1])
+    assert [bound.family for bound in (*held, *server)] == [socket.AF_INET] * 2
+    for bound in (*held, *server):
         bound.close()
 
 
