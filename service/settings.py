@@ -190,7 +190,7 @@ class Settings(BaseSettings):
     )
     probe_interval_s: Seconds = Field(
         default=15.0,
-        gt=0,
+        ge=0.1,  # the probes of a few models take some hundredths of a second each
         description="An idle model proves itself by a forward pass this often, and its files are looked at; after "
         "three times as long without a pass it is not ready.",
     )
@@ -271,8 +271,8 @@ class Settings(BaseSettings):
     @field_validator("rate_limit")
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:
-        if value is not None and len(limits.parse_many(value)) != 1:
-            raise ValueError("must be one rate, such as 60/minute")
+        if value is not None and [rate.amount > 0 for rate in limits.parse_many(value)] != [True]:
+            raise ValueError("must be one rate of at least one request, such as 60/minute")
         return value
 
     @field_validator("trusted_proxies")

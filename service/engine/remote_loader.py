@@ -25,6 +25,12 @@ from service.log import Log
 
 logger = logging.getLogger(__name__)
 
+RATES_SOCKET = "rates.sock"
+"""No socket in a folder of the service has a longer name."""
+
+MOST_PATH_BYTES = 107 if sys.platform == "linux" else 103
+"""Of the path of a socket."""
+
 RESTART_S = 1.0
 """Pause before a loader that has died is begun anew."""
 
@@ -43,7 +49,7 @@ class RemoteLoader:
         folder: where a folder for the sockets is made; None: where the system has such things.
 
     Raises:
-        StartRefused: no folder can be made there.
+        StartRefused: no folder can be made there, or its path is too long.
     """
 
     def __init__(
@@ -146,10 +152,18 @@ def new_directory(folder: Path | None) -> Path:
     """A new folder that nobody else may enter; in `folder`, or where the system has such things.
 
     Raises:
-        StartRefused: none can be made there.
+        StartRefused: none can be made there, or its path is too long.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
+        made = Path(tempfile.mkdtemp(prefix="attend-", dir=folder))
     except OSError as error:
         where = folder or "where the system has temporary files"
         raise StartRefused(f"no folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
+    n_bytes = len(os.fsencode(made / RATES_SOCKET))
+    if n_bytes > MOST_PATH_BYTES:
+        made.rmdir()
+        raise StartRefused(
+            f"the path of a socket in {made.parent} (ATTEND_RUN_DIRECTORY) has {n_bytes} bytes, "
+            f"the limit is {MOST_PATH_BYTES}"
+        )
+    return made

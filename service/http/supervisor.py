@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from service.engine.loader_process import HUNG_S, LOADING_S
-from service.engine.remote_loader import new_directory
+from service.engine.remote_loader import RATES_SOCKET, new_directory
 from service.engine.wire import READ_BYTES, Unpacker, packed
 from service.errors import StartRefused
 from service.http.access import RateLimiter
@@ -86,7 +86,7 @@ class Supervisor:
         self._metrics.mkdir()
         self._rates: Path | None = None
         if settings.rate_limit is not None:
-            self._rates = directory / "rates.sock"
+            self._rates = directory / RATES_SOCKET
             Rates(str(self._rates), RateLimiter(settings.rate_limit)).start()
         self._loader = loader
         self._loaded: Loaded | None = None

@@ -6,13 +6,14 @@ import os
 import resource
 import shutil
 import signal
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service.artifact import Artifact, sum_of
-from service.engine.remote_loader import RemoteLoader
+from service.engine.remote_loader import MOST_PATH_BYTES, RemoteLoader, new_directory
 from service.errors import Broken, StartRefused
 from service.log import Log
 from tests.service.engine.loops import (
@@ -219,6 +220,22 @@ async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artif
 def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
     with pytest.raises(StartRefused, match=r"no folder can be made in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"):
         RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
+
+
+def test_a_folder_whose_path_is_too_long_for_sockets_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * MOST_PATH_BYTES)
+    long.mkdir()
+    limit = rf"the path of a socket in .*xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes, the limit is {MOST_PATH_BYTES}"
+    with pytest.raises(StartRefused, match=limit):
+        new_directory(long)
+    assert list(long.iterdir()) == []
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as bound:
+        with pytest.raises(OSError, match="too long"):
+            bound.bind("y" * (MOST_PATH_BYTES + 1))
+        bound.bind("y" * MOST_PATH_BYTES)
 
 
 def test_a_loader_whose_server_was_killed_leaves_no_folder(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def n_servers(request: pytest.FixtureRequest) -> int:
 
 @contextmanager
 def started(artifacts: Path, log: Path, **settings: object) -> Iterator[Service]:
-    given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "probe_interval_s": 0.05} | settings
+    given = {"artifacts": artifacts, "provider": "cpu", "loops": 2, "probe_interval_s": 0.1} | settings
     with running_service(log, {f"ATTEND_{name.upper()}": str(value) for name, value in given.items()}) as service:
         yield service
 
