@@ -15,7 +15,7 @@ from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from service.errors import KeyMissing, KeyWrong, RateLimited
+from service.errors import Draining, KeyMissing, KeyWrong, RateLimited
 from service.http.keys import Keys
 from service.settings import Settings
 
@@ -136,13 +136,22 @@ class RemoteRateLimiter:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def wait_s(self, client: str) -> int:
-        """Count a request; seconds until the client may come again, 0 if it may now."""
+        """Count a request; seconds until the client may come again, 0 if it may now.
+
+        Raises:
+            Draining: the process has gone, and the servers end with it.
+        """
         async with self._asking:
             streams, self._streams = self._streams, None  # whoever is cancelled leaves an answer unread
-            incoming, outgoing = streams or await asyncio.open_unix_connection(self._path)
-            outgoing.write(json.dumps(client).encode() + b"\n")
-            answer = int(await incoming.readline())
-            self._streams = incoming, outgoing
+            try:
+                streams = incoming, outgoing = streams or await asyncio.open_unix_connection(self._path)
+                outgoing.write(json.dumps(client).encode() + b"\n")
+                answer = int(await incoming.readline())
+            except (OSError, ValueError):  # at its end a line is empty
+                if streams is not None:
+                    streams[1].close()
+                raise Draining("the process that counts requests does not answer", retry_after_s=5) from None
+            self._streams = streams
             return answer
 
 

@@ -1,7 +1,12 @@
+import asyncio
+import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from service.errors import Draining
+from service.http.access import RemoteRateLimiter
 from tests.service.conftest import Serve, problem
 
 pytestmark = pytest.mark.anyio
@@ -70,3 +75,24 @@ async def test_a_client_over_its_rate_waits_and_others_do_not(serve: Serve) -> N
         otherwise_written = {"Authorization": "bEARER  one"}
         problem(await client.post("/classify", json=BODY, headers=otherwise_written), 429)
         assert (await client.post("/classify", json=BODY, headers=bearer("two"))).status_code == 200
+
+
+@pytest.mark.parametrize("read", [1, 100], ids=["with something unread", "with nothing unread"])
+async def test_when_who_counts_has_gone_requests_are_told_that_the_service_ends(tmp_path: Path, read: int) -> None:
+    loop, path = asyncio.get_running_loop(), tmp_path / "rates.sock"
+    limiter = RemoteRateLimiter(path)
+    with socket.socket(socket.AF_UNIX) as counting:
+        counting.bind(str(path))
+        counting.listen()
+        counting.setblocking(False)
+        asked = asyncio.create_task(limiter.wait_s("a"))
+        connection, _ = await loop.sock_accept(counting)
+        with connection:
+            await loop.sock_recv(connection, 100)
+            await loop.sock_sendall(connection, b"0\n")
+            assert await asked == 0
+            asked = asyncio.create_task(limiter.wait_s("a"))
+            await loop.sock_recv(connection, read)
+    for asking in (asked, limiter.wait_s("a")):
+        with pytest.raises(Draining, match="the process that counts requests does not answer"):
+            await asking
