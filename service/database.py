@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from service.errors import Broken
+from service.errors import NotStored
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Database:
         """All of it is written, or nothing if an error is raised. No other process writes meanwhile.
 
         Raises:
-            Broken: it cannot be written, or a file beside it, as on a full disk.
+            NotStored: it cannot be written, or a file beside it, as on a full disk.
         """
         with self._lock:
             try:
@@ -60,7 +60,7 @@ class Database:
                 if time.monotonic() >= self._tell_at:
                     logger.error("%s cannot be written: %s", self._file, reason)
                     self._tell_at = time.monotonic() + TELL_S
-                raise Broken(f"this cannot be stored now: {reason}", retry_after_s=5) from error
+                raise NotStored(f"this cannot be stored now: {reason}", retry_after_s=5) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

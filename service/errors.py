@@ -32,7 +32,9 @@
                 ├── Starting
                 ├── Draining
                 ├── Broken
-                ├── NoRoom
+                │   ├── Silent
+                │   └── LoopEnded
+                ├── NotStored
                 └── NotReady        only said by /health/ready
 
 The message is one sentence, with the numbers in it.
@@ -228,10 +230,10 @@ class LoopEnded(Broken):
     """The process died that computed for this request, perhaps of it."""
 
 
-class NoRoom(Unavailable):
-    """The system has no space for a file, or no descriptor."""
+class NotStored(Unavailable):
+    """A file, or what is kept, cannot be written now, as on a full disk or without a descriptor."""
 
-    reason = "no_room"
+    reason = "not_stored"
 
 
 class NotReady(Unavailable):

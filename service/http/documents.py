@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.errors import Broken, FieldsNotAcceptable, NotAcceptable, UnknownDocument, UnsupportedMediaType
+from service.errors import FieldsNotAcceptable, NotAcceptable, NotStored, UnknownDocument, UnsupportedMediaType
 from service.http.access import Guards
 from service.http.dialects.bodies import fields_of
 from service.http.files import A_FILE, as_file, name_of, translated_name
@@ -86,7 +86,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
             await jobs.finished(job, key)
             return as_file(*await jobs.result(job.id, key))  # type: ignore[return-value]
         finally:
-            with suppress(UnknownDocument, Broken):
+            with suppress(UnknownDocument, NotStored):
                 await jobs.delete(job.id, key)
 
     @router.get("/translate/document/{document_id}", response_model_exclude_none=True, responses=documented(422))

@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from service.database import Database
-from service.errors import Broken, DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
 from service.jobs.files import JobFiles
 from service.jobs.job import Job
 
@@ -89,7 +89,7 @@ class JobStore:
 
         Raises:
             QueueFull: there are too many, and none that was fetched already.
-            Broken: it cannot be stored, as on a full disk.
+            NotStored: it cannot be stored, as on a full disk.
         """
         self.sweep()
         job_id, key = secrets.token_hex(16), secrets.token_hex(32)
@@ -274,7 +274,7 @@ class JobStore:
 
     def _note_fetched(self, job_id: str) -> None:
         """So that it may make room for others; who fetches it gets it in any case."""
-        with suppress(Broken), self._database.writing() as database:
+        with suppress(NotStored), self._database.writing() as database:
             database.execute("UPDATE jobs SET fetched = 1 WHERE id = ?", (job_id,))
 
 

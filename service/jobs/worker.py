@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from service.errors import Broken, DeadlinePassed, Draining, RequestError
+from service.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Reading
@@ -75,7 +75,7 @@ class DocumentJobs:
             UnsupportedMediaType, NotAcceptable, TooLarge: it cannot be read.
             RequestError: nothing here translates it.
             QueueFull: there are too many.
-            Broken: it cannot be stored.
+            NotStored: it cannot be stored.
             DeadlinePassed: already.
         """
         ends_at = time.monotonic() + timeout_s
@@ -142,7 +142,7 @@ class DocumentJobs:
                     if job is None:
                         break
                     self._begin(job)
-            except Broken:
+            except NotStored:
                 pass  # the log has it
             except Exception:
                 logger.exception("documents cannot be looked after")
@@ -176,7 +176,7 @@ class DocumentJobs:
         async def tell() -> None:
             try:
                 while True:
-                    with suppress(Broken):  # it may be told the next time
+                    with suppress(NotStored):  # it may be told the next time
                         if not await asyncio.to_thread(self._store.tell, job.id, self._owner, n_translated):
                             return
                     await asyncio.sleep(TELL_S)
@@ -187,7 +187,7 @@ class DocumentJobs:
         try:
             await self._finish(job, await working)
         except (asyncio.CancelledError, Draining):
-            with suppress(Broken):
+            with suppress(NotStored):
                 await asyncio.to_thread(self._store.release, job.id, self._owner)  # of no effect if it was deleted
         except RequestError as error:
             await self._fail(job, str(error))
@@ -199,15 +199,15 @@ class DocumentJobs:
             telling.cancel()
 
     async def _finish(self, job: Job, result: bytes) -> None:
-        """Raises Broken: it cannot be written until its deadline."""
+        """Raises NotStored: it cannot be written until its deadline."""
         while True:
             try:
                 return await asyncio.to_thread(self._store.finish, job.id, self._owner, result)
-            except Broken:
+            except NotStored:
                 if time.time() > job.deadline:
                     raise
             await asyncio.sleep(LOOK_S)
 
     async def _fail(self, job: Job, error: str) -> None:
-        with suppress(Broken):
+        with suppress(NotStored):
             await asyncio.to_thread(self._store.fail, job.id, self._owner, error)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from service.errors import BadRequest, FieldsNotAcceptable, NoRoom
+from service.errors import BadRequest, FieldsNotAcceptable, NotStored
 from service.http.json_route import Body, check_encoding, parsed, read, validated
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ async def fields_of(request: Request) -> dict[str, Any]:
     Raises:
         UnsupportedMediaType: the body is compressed.
         BadRequest: it is not what its type says.
-        NoRoom: the system has none for its files.
+        NotStored: the system has none for its files.
     """
     if not hasattr(request.state, "fields"):  # read once, though the key may be among them
         request.state.fields = _of_form(request.scope["query_string"], "query") | await _of_body(request)
@@ -98,7 +98,7 @@ async def _of_parts(request: Request) -> dict[str, Any]:
         raise BadRequest(f"the body is not in the charset that it declares: {error}") from None
     except OSError as error:  # of the temporary file that a large part is written to
         logger.error("no room for an uploaded file: %s", error)
-        raise NoRoom("the service has no room for the file now", retry_after_s=5) from None
+        raise NotStored("the service has no room for the file now", retry_after_s=5) from None
     return _gathered(form.multi_items())
 
 

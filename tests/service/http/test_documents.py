@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from service import dispatch
-from service.errors import Broken, NotAcceptable
+from service.errors import NotAcceptable, NotStored
 from service.jobs import worker
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
@@ -398,7 +398,7 @@ async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "LOOK_S", 0.05)
-    fail, failures = JobStore.fail, [Broken("this cannot be stored now")]
+    fail, failures = JobStore.fail, [NotStored("this cannot be stored now")]
 
     def failing(*arguments: Any) -> None:
         if failures:

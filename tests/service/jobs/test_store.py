@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import Broken, DocumentFailed, NotYet, QueueFull, UnknownDocument
+from service.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
 from service.jobs.job import Job
 from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
 from tests.service.fakes import Disk, FakeClock
@@ -276,7 +276,7 @@ def test_a_source_stays_as_long_as_what_became_of_it_is_not_written(
         lambda: one.release(failed[0].id, "a"),
         lambda: add(one),
     ):
-        with pytest.raises(Broken, match="this cannot be stored now: attempt to write a readonly database"):
+        with pytest.raises(NotStored, match="this cannot be stored now: attempt to write a readonly database"):
             call()
     assert len([*(tmp_path / "data" / "documents").glob("*.source")]) == 3
     disk.is_full = False
@@ -290,19 +290,19 @@ def test_a_source_stays_as_long_as_what_became_of_it_is_not_written(
     assert files(tmp_path) == {".result"}
 
 
-def test_a_file_for_which_there_is_no_room_leaves_nothing(
+def test_a_file_for_which_there_is_not_stored_leaves_nothing(
     stores: tuple[JobStore, JobStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = stores
     added = add(one)
     one.claim("a")
 
-    def no_room(*_: object) -> None:
+    def not_stored(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fdopen", no_room)
+    monkeypatch.setattr(os, "fdopen", not_stored)
     for call in (lambda: one.finish(added[0].id, "a", b"result"), lambda: add(one)):
-        with pytest.raises(Broken, match="this cannot be stored now: No space left on device"):
+        with pytest.raises(NotStored, match="this cannot be stored now: No space left on device"):
             call()
     assert files(tmp_path) == {".source"}
     assert one.get(*at(added)).status == "translating"
