@@ -1,6 +1,7 @@
 """What the supervisor of several servers does when one of them ends at a bad moment."""
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -68,6 +69,7 @@ async def stopped() -> AsyncIterator[_Server]:
     server.taken[1] = asyncio.Event()
     server.taken[1].set()
     process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)  # a signal that ends it must not come first
     yield server
     server._outgoing.close()
     process.kill()
