@@ -61,28 +61,44 @@ def kept_spans(
 
     Args:
         keep: what is kept in any case.
-        terms: what the request names; of two that overlap the first.
+        terms: what the request names; of two that overlap the first. One that is a part of a longer span yields to it.
         language: of the text; words in letters of other scripts are kept, if its script is known.
         writes: whether the vocabulary has the characters of a text.
     """
     if text.isascii() and not keep and not terms and WORDS_ALONE.fullmatch(text):
         return []
     taken = _with_free([], [Kept(span) for span in keep])
-    taken = _with_free(taken, terms)
-    named = [kept.span for kept in taken if kept.written is not None]
+    found = _found(text, taken)
+    if named := _with_free([], terms):
+        found = _found(text, _with_free(_with_free(taken, _around(named, found)), named))
+    taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
+    if not text.isascii():
+        strange = [Kept(span) for span in foreign_words(text, language)]
+        strange += (Kept(*found) for found in unwritable(text, writes))
+        written = [kept.span for kept in found if kept.written is not None]
+        taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
+    joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
+    tags = _tags_at_end(text) if "#" in text else ()
+    return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
+
+
+def _found(text: str, taken: list[Kept]) -> list[Kept]:
+    """With what is taken, what the letters of a text tell to keep."""
     taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
     found = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
     if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
         found = _with_free(taken, breaks)
         found = _with_free(found, _of_kinds(_without_breaks(text, found)))
-    taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
-    if not text.isascii():
-        strange = [Kept(span) for span in foreign_words(text, language)]
-        strange += (Kept(*found) for found in unwritable(text, writes))
-        taken += (kept for kept in strange if len(set(overlapping(named, kept.span))) == 1)
-    joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
-    tags = _tags_at_end(text) if "#" in text else ()
-    return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
+    return found
+
+
+def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
+    """What is longer than all terms that it overlaps, and has them inside: a name in an address is no name."""
+    spans = [term.span for term in terms]
+    for kept in found:
+        inside = spans[slice(*overlapping(spans, kept.span))]
+        if inside and kept.span.start <= inside[0].start and inside[-1].end <= kept.span.end and kept.span not in inside:
+            yield kept
 
 
 def _tags_at_end(text: str) -> set[int]:

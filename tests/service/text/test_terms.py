@@ -59,6 +59,22 @@ def test_a_line_of_terms_alone_needs_no_model() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hello {name}, your name", ["{name}", "name"]),
+        ("name at https://name.org/name, name@x.org", ["name", "https://name.org/name", "name@x.org"]),
+        ("`git name` and <b name=1> or name_size", ["`git name`", "<b name=1>", "name_size"]),
+        ("{n, plural, one {a name} other {name}}", ["{n, plural, one {", "name", "} other {", "name", "}}"]),
+        ("a {big} dog, `c`, x.org", ["a {big} dog", "`c`", "x.org"]),
+        ("a/b.txt c", ["b.txt c"]),
+    ],
+)
+def test_a_term_that_is_a_part_of_a_longer_span_yields_to_it(text: str, expected: list[str]) -> None:
+    terms = Terms(["name", "plural", "a {big} dog", "`c`"], [], {"x.org": "y", "b.txt c": "d"})
+    assert [kept.span.of(text) for kept in kept_spans(text, terms=terms.found(text))] == expected
+
+
 def test_a_term_comes_before_all_other_kinds() -> None:
     terms = Terms([], [], {"{name}": "Nom", "Łódź": "Lodz", "x.org": "y"})
     text = "{name} of Łódź at https://x.org/{name}"
@@ -66,8 +82,7 @@ def test_a_term_comes_before_all_other_kinds() -> None:
     assert [(one.span.of(text), one.written) for one in kept] == [
         ("{name}", "Nom"),
         ("Łódź", "Lodz"),
-        ("x.org", "y"),
-        ("{name}", "Nom"),
+        ("https://x.org/{name}", None),
     ]
 
 
