@@ -40,7 +40,7 @@ _SPACED = (
 
 _NOT_IN_WORD = rf"(?<!{LETTER})"
 _END_OF_WORD = rf"(?!{LETTER})"
-_OPEN = rf"(?<![^\s(\[\"'«|{JAPANESE}\u3001-\u303f\uff00-\uff65])"
+OPEN = rf"(?<![^\s(\[\"'«“„‘‚‹|¿¡—–{JAPANESE}\u3001-\u303f\uff00-\uff65])"  # noqa: RUF001
 """Not behind a letter, nor behind most signs."""
 _LAST = r"(?<![.,;:!?'’…*\]])"
 """Punctuation behind an address is its sentence's."""
@@ -128,14 +128,14 @@ KINDS = (
     _kind("%name%", "%", r"(?<![\w%])%[A-Za-z_][\w.-]{0,80}%(?![\w])"),  # of Symfony
     _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}\$?"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
-    _kind(":name", ":", rf"{_OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel
-    _kind("!name", "!", rf"{_OPEN}![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
+    _kind(":name", ":", rf"{OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel
+    _kind("!name", "!", rf"{OPEN}![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal
     _kind("@name", "@", r"(?<![\w@.])@[A-Za-z_](?:[\w-]|[./](?=[\w])){0,80}"),
     _kind("#tag", "#", rf"(?<![\w&#])\#(?!\d)[\w]{{2,80}}|(?<!\S)\#[{JAPANESE}][\w{JAPANESE}]{{1,80}}"),
     _kind(  # --name, --name=x, -x behind a word
         "flag",
         "-",
-        rf"{_OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
+        rf"{OPEN}--[a-z][\w-]*(?:=[^\s,;)\]]+)?(?<!-)(?![\w-])|(?<=[^\s.!?:;,–—-]\ )-[A-Za-z](?![\w'’-])",
     ),
     _kind("__NAME__", "_", rf"{_NOT_IN_WORD}__[A-Za-z][A-Za-z0-9_]{{0,80}}__{_END_OF_WORD}"),
     _kind(  # MAX_SIZE, snake_case, getName()

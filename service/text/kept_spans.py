@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.text.icu_messages import icu_messages
-from service.text.kept_kinds import KINDS, Reads
+from service.text.kept_kinds import KINDS, OPEN, Reads
 from service.text.scripts import LETTER, foreign_words
 from service.text.sentences import MARK
 from service.text.shortcuts import shortcuts
@@ -25,8 +25,12 @@ _UNIT = re.compile(
     rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})",
 )
 """Small letters and digits that make no word, right behind a span: {n}px, {n}th, %dMB."""
-_JOINT = re.compile(r"[!-/:-@\[-`{-~]{1,2}")
+_JOINT = re.compile(r"[!-/:-@\[-`{-~–—−‐‑×·…→]{1,2}")  # noqa: RUF001
 """What makes one of two spans: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
+_SIGNS = re.compile(rf"{OPEN}[-+<>~±−$€£#@≤≥]{{1,2}}$")  # noqa: RUF001
+"""Right before a span, signs that it is read with: -5 °C, +{n}, $%d; 5-10 °C is a range."""
+_DIALOGUE = re.compile(r"(?<![^\n])-")
+"""What begins a line before a name; before a number it is a minus."""
 _CLOSING = re.compile(r"[<{\[]/|\{\\")
 """The end of a tag, or a tag of subtitles: no word of a sentence."""
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
@@ -97,7 +101,12 @@ def _around(terms: list[Kept], found: Iterable[Kept]) -> Iterator[Kept]:
     spans = [term.span for term in terms]
     for kept in found:
         inside = spans[slice(*overlapping(spans, kept.span))]
-        if inside and kept.span.start <= inside[0].start and inside[-1].end <= kept.span.end and kept.span not in inside:
+        if (
+            inside
+            and kept.span.start <= inside[0].start
+            and inside[-1].end <= kept.span.end
+            and kept.span not in inside
+        ):
             yield kept
 
 
@@ -162,15 +171,14 @@ def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:
 
 
 def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
-    """Spans with the unit behind them, and those that touch as one."""
+    """Spans with the signs before them and the unit behind them, and those that touch as one."""
     joined: list[Kept] = []
     for kept in spans:
         span, last = kept.span, joined[-1] if joined else None
         if last is not None and span.end <= last.span.end:
             continue
-        unit = _UNIT.match(text, span.end) if _is_extended(kept) else None
-        if unit is not None:
-            kept = replace(kept, span=Span(span.start, unit.end()))
+        if _is_extended(kept):
+            kept = replace(kept, span=_extended(text, kept, last.span.end if last else 0))
         if last is None or not _touch(text, last, kept):
             joined.append(kept)
         else:
@@ -181,6 +189,14 @@ def _joined(text: str, spans: Iterable[Kept]) -> list[Kept]:
 
 def _is_extended(kept: Kept) -> bool:
     return kept.reads in ("word", "number") and kept.written is None
+
+
+def _extended(text: str, kept: Kept, after: int) -> Span:
+    start, end = kept.span.pair
+    signs = _SIGNS.search(text, max(after, start - 3), start)
+    unit = _UNIT.match(text, end)
+    is_dialogue = kept.reads == "word" and signs is not None and _DIALOGUE.match(text, signs.start())
+    return Span(signs.start() if signs and not is_dialogue else start, unit.end() if unit else end)
 
 
 def _touch(text: str, left: Kept, right: Kept) -> bool:

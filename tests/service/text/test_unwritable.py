@@ -29,6 +29,8 @@ def kept(text: str) -> list[str]:
         ("It costs 20¢, €5 or 12,50 €.", ["20¢", "€5", "12,50 €"]),
         ("Si x ≤ 5, temp ≥ 20 or x≥y", ["≤ 5", "≥ 20", "≥"]),
         ("±5 mm at 20 °C, 30° and §7 more", ["±5 mm", "20 °C", "30°", "§7"]),
+        ("-5 °C, -€20, (<5 °C) and ~€20\n-5 °C", ["-5 °C", "-€20", "<5 °C", "~€20", "-5 °C"]),
+        ("5-10 °C, A-5 °C", ["10 °C", "5 °C"]),
         ("45 m², 2½, H₂O", ["45 m²", "2½", "H₂O"]),
         ("Kraków, Wrocław and Smørrebrød", ["Kraków", "Wrocław", "Smørrebrød"]),
         ("H̷e̷l̷l̷o̷ my friend", ["H̷e̷l̷l̷o̷"]),
