@@ -136,11 +136,12 @@ def _overlap(pair: tuple[Span, Span], terms: Sequence[Span]) -> bool:
 
 
 def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
-    """Whether it is no part of a word, a formula or a path, nor of what is kept."""
+    """Whether it is no part of a word, a formula, a path or *|TAG|*, nor of what is kept."""
     start, end = pair
     inside, before = text[start.end : end.start], text[max(0, start.start - 1) : start.start]
     behind = text[end.end : end.end + 2]
-    if INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or not any(map(str.isalnum, inside)):
+    is_part = INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or inside.startswith("|")
+    if is_part or not any(map(str.isalnum, inside)):
         return False
     whole = Span(start.start, end.end)
     is_word = inside.isalpha() and not inside.isupper()  # __word__, not __NAME__

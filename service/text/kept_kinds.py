@@ -40,7 +40,7 @@ _SPACED = (
 
 _NOT_IN_WORD = rf"(?<!{LETTER})"
 _END_OF_WORD = rf"(?!{LETTER})"
-OPEN = rf"(?<![^\s(\[\"'«“„‘‚‹|¿¡—–{JAPANESE}\u3001-\u303f\uff00-\uff65])"  # noqa: RUF001
+OPEN = rf"(?<![^\s(\[\"'«“„‘‚‹|¿¡—–{JAPANESE}\u3001-\u303f\uff00-\uff65])"
 """Not behind a letter, nor behind most signs."""
 _LAST = r"(?<![.,;:!?'’…*\]])"
 """Punctuation behind an address is its sentence's."""
@@ -48,8 +48,13 @@ _IN_ADDRESS = rf"""
     (?:[^\s<>"(){{}}«»“”\u3000-\u303f{JAPANESE}\uff00-\uffef] | \([^\s()<>]*\) | \{{[^\s{{}}]*\}}
       | (?<=[/=_])(?:[{JAPANESE}]+(?=[/=_?&\#])|[\u3005\u30a1-\u30ff\u3400-\u9fff]+(?=\s|$)))"""
 """A sentence goes on in hiragana, so no address ends in them."""
-_FLAGS = r"[-+0\#]{0,4}\d{0,4}(?:\.\d{1,4})?"
-_PRINTF = rf"%(?:\d{{1,2}}\$)?{_FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]"
+FLAGS = r"[-+0\#]{0,4}(?:\d{0,4}|\*)(?:\.(?:\d{1,4}|\*))?"
+_POSITION = r"(?:\d{1,2}\$|\[\d{1,2}\])?"
+_NO_PERCENTAGE = r"(?:(?<!\d[ \u00a0\u202f])|(?<=%\d[ ])|(?<=%[L\d]\d[ ]))"
+"""Not behind a number: "50 %"; but "%1 %2"."""
+_PRINTF = rf"""
+    (?:%{_POSITION}{FLAGS}(?:hh?|ll?|z)?[diufgxXsc@]
+      |{_NO_PERCENTAGE}%(?:{_POSITION}{FLAGS}[enpqTv]{_END_OF_WORD}|L?\d{{1,2}}(?:%(?![\w%]))?(?![\w$])))"""
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = "[0-9a-fA-F]{1,4}"
 _TOP_LEVEL = "com|org|net|edu|gov|info|io|dev|app|jp|ru|de|fr|uk|eu"
@@ -99,18 +104,23 @@ KINDS = (
     _kind(  # <% if (a > b) { %>; <%= x %> and <% x %> are words
         "template code", "<", r"<%(?!=|\s*+[\w.]*+\s*+%>)[^%\n]{0,400}+(?:%(?!>)[^%\n]{0,400}+){0,9}+%>", "mark"
     ),
-    _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}
+    _kind(  # {name}, {{ x }}, ${x}, #{x}, %{x}, {% if x %}, {\i1}, {color=#0f0}, \text{x}
         "braces",
         "{",
-        r"[$%\#@]?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}",
+        r"(?:[$%\#@]|\\[a-z]{2,20}\*?)?\{(?:[^{}\n]|\{(?:[^{}\n]|\{[^{}\n]{0,200}\}){0,200}\}){0,400}\}",
     ),
+    _kind(  # \(name), $(name), \1
+        "reference", "\\$", r"(?:\\|(?<![\w$])\$)\([A-Za-z_][\w.]{0,80}(?:\(\))?\)|(?<![\w\\])\\[1-9](?![\w])"
+    ),
+    _kind("merge tag", "|", r"\*\|[^|\n]{1,80}\|\*"),  # *|NAME|*, of Mailchimp
     _kind("wiki link", "[", r"\[\[[^\[\]\n]{1,80}\]\]"),  # [[Main page]]
     _kind("footnote", "^", r"\[\^[^\[\]\s]{1,40}\]", "mark"),  # [^1]
     _kind("heart", "<", r"(?<![\w<])<3+(?![\w])", "mark"),
-    _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->
+    _kind(  # <file>, </b>, <0/>, <color=#0f0>, <a href="x">, <%= x %>, <!-- x -->, <<name>>
         "angle brackets",
         "<",
-        r"""<(?:/?[A-Za-z0-9][^<>\n]{0,200} | !--[^<>]{0,200}--
+        r"""<<[A-Za-z_][\w.-]{0,80}>>
+          | <(?:/?[A-Za-z0-9][^<>\n]{0,200} | !--[^<>]{0,200}--
           | %[^%\n]{0,400}+(?:%(?!>)[^%\n]{0,400}+){0,9}+% | \?[^?\n]{0,400}+(?:\?(?!>)[^?\n]{0,400}+){0,9}+\?)>""",
     ),
     _kind("entity", "&", r"&(?:[A-Za-z]{2,10}\d{0,2}|\#\d{2,6}|\#x[0-9A-Fa-f]{2,6});", "mark"),  # &nbsp;
@@ -118,15 +128,20 @@ KINDS = (
     _kind(  # \", \u00e9; in Don\'t it is an apostrophe
         "escape", "\\", r"\\(?:[\\vfh\"0]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|'(?!(?<=[\w]\\')[\w]))", "mark"
     ),
-    _kind(  # %s, %1$s, %(name)s, %.2f, %-3d, %@, %%; "50 %discount" and "100%s" are prose
+    _kind(  # %name%, ##name##, @@name@@, $$name$$
+        "name between signs",
+        "%#@$",
+        r"(?<![\w%\#@$])(?P<signs>(?P<sign>[%\#@$])(?P=sign)?)[A-Za-z_][\w.-]{0,80}(?P=signs)(?![\w%\#@$])",
+    ),
+    _kind(  # %s, %1$s, %(name)s, %<name>s, %.2f, %*d, %[1]s, %@, %#@name@, %1, %%; "50 %discount", "100%s" are prose
         "printf",
         "%",
-        rf"""(?<!%){_NOT_IN_WORD}%\([^\s()]{{1,80}}\){_FLAGS}[diufgxXsc]
-          | (?<!%){_NOT_IN_WORD}(?<!\d[ \u00a0\u202f])(?:{_PRINTF})(?:{_PRINTF}|%%)*
+        rf"""(?<!%){_NOT_IN_WORD}%(?:\([^\s()]{{1,80}}\)|<[^\s<>]{{1,80}}>){FLAGS}[diufgxXsc]
+          | (?<!%){_NOT_IN_WORD}%(?:\d{{1,2}}\$)?\#@[\w]{{1,80}}@
+          | (?<!%){_NOT_IN_WORD}{_NO_PERCENTAGE}(?:{_PRINTF})(?:{_PRINTF}|%%)*
           | (?<!%)(?<!\d)(?:{_PRINTF})(?:{_PRINTF}|%%)*{_END_OF_WORD} | %%""",
     ),
-    _kind("%name%", "%", r"(?<![\w%])%[A-Za-z_][\w.-]{0,80}%(?![\w])"),  # of Symfony
-    _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}\$?"),
+    _kind("$name", "$", r"(?<![\w$])(?:(?<!\d[ \u00a0\u202f])|(?=\$[a-z_]))\$[A-Za-z_][A-Za-z0-9_]{0,80}"),
     _kind(":code:", ":", r"(?<![\w:]):[a-z+-][a-z0-9_+-]*:(?![\w:])", "mark"),  # :smile:
     _kind(":name", ":", rf"{OPEN}:[a-z_][a-z0-9_]+(?![\w:])"),  # of Laravel
     _kind("!name", "!", rf"{OPEN}![a-z_][a-z0-9_]+(?![\w!])"),  # of Drupal

@@ -25,12 +25,13 @@ _UNIT = re.compile(
     rf"(?:[bcdfghjklmnpqrstvwxz]{{1,3}}|em|rem|min|sec|[kKMGT]i?B|\d{{1,4}})(?!{LETTER}|['’]{LETTER})",
 )
 """Small letters and digits that make no word, right behind a span: {n}px, {n}th, %dMB."""
-_JOINT = re.compile(r"[!-/:-@\[-`{-~–—−‐‑×·…→]{1,2}")  # noqa: RUF001
+_JOINT = re.compile(r"[!-/:-@\[-`{-~–—−‐‑×·…→]{1,2}")
 """What makes one of two spans: {a}/{b}, {host}:{port}; "{a} {b}" is two."""
-_SIGNS = re.compile(rf"{OPEN}[-+<>~±−$€£#@≤≥]{{1,2}}$")  # noqa: RUF001
+_SIGNS = re.compile(rf"{OPEN}[-+<>~±−$€£#@≤≥]{{1,2}}$")
 """Right before a span, signs that it is read with: -5 °C, +{n}, $%d; 5-10 °C is a range."""
 _DIALOGUE = re.compile(r"(?<![^\n])-")
 """What begins a line before a name; before a number it is a minus."""
+_AMOUNT = re.compile(r"(?<![\w$])\$(\d\w*(?:[.,]\d\w*)*)")
 _CLOSING = re.compile(r"[<{\[]/|\{\\")
 """The end of a tag, or a tag of subtitles: no word of a sentence."""
 _TAGS_AT_END = re.compile(rf"\s*+(?:{LETTER}++#\s*+)+")
@@ -147,6 +148,15 @@ def _of_kinds(text: str) -> Iterator[Kept]:
         if not _is_list_mark(text, *match.span())
     ]
     yield from (kept for _, _, kept in sorted(found, key=lambda item: item[:2]))
+    yield from _parameters(text)
+
+
+def _parameters(text: str) -> Iterator[Kept]:
+    """$1 and $2, if all that stands behind such signs is numbered from 1 on: else they are prices."""
+    found = [*_AMOUNT.finditer(text)] if "$1" in text else []
+    numbers = {match[1] for match in found}
+    if len(numbers) > 1 and numbers == {str(number + 1) for number in range(len(numbers))}:
+        yield from (Kept(Span(*match.span())) for match in found)
 
 
 def _is_list_mark(text: str, start: int, end: int) -> bool:

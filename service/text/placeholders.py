@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from service.text.kept_kinds import Reads
+from service.text.kept_kinds import FLAGS, Reads
 from service.text.kept_spans import Kept
 from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Edits, Span, edited, overlapping
 
 _YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
 """Or a date: nothing that is counted."""
-_FLAGS = r"[-+0#]{0,4}\d{0,4}(?:\.\d{1,4})?"
 _NUMBER = re.compile(
-    rf"%(?:\(.*\)|\d+\$)?{_FLAGS}[hlz]*[diufgxX]|[$%#]?\{{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}}]",
+    rf"%(?:\(.*\)|<.*>|\d+\$|\[\d+\])?{FLAGS}[hlz]*(?:[diufgx]|[en](?!\w))"
+    r"|[$%#]?\{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}]",
     re.IGNORECASE,
 )
 _LETTER_BEFORE = re.compile(LETTER)

@@ -43,6 +43,7 @@ def test_marks_are_taken_out(text: str, expected: str) -> None:
         "a[0](x) and [](u) and [a] (b)",
         "\\*a\\* or * a * or ** ** or ****",
         "x^*y* =_z_",
+        "Dear *|FNAME|*, and *|LIST:NAME|*",
     ],
 )
 def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:

@@ -62,6 +62,16 @@ from tests.service.stand_ins import kept
         ("%s %d %(name)s %1$s %.2f %5d %-3s %@ %lu", ["%s", "%d", "%(name)s", "%1$s", "%.2f", "%5d", "%-3s", "%@", "%lu"]),
         ("%s's (%s) %d%% %s/%s %ds %dpx.", ["%s", "%s", "%d%%", "%s/%s", "%ds", "%dpx"]),
         ("100 % sure, 50%discount, 50 %discount, 3 % de, % d, 20%", []),
+        ("%n of %1 %L2 %3, %1%2 or %1% up: %v %q %p %e %T", ["%n", "%1", "%L2", "%3", "%1%2", "%1%", "%v", "%q", "%p", "%e", "%T"]),
+        ("%*d %.*f %[1]s %<n>.2f %#@files@ %1$#@a@.", ["%*d", "%.*f", "%[1]s", "%<n>.2f", "%#@files@", "%1$#@a@"]),
+        ("5 %1, 5%1, 50 %n, 50%e, 5 %v, %end, 10 %-20 %", []),
+        ("%a% %%a%% %data% %d%%, ##a##, @@b.c@@ $$d$$ $e$ <<f>>", ["%a%", "%%a%%", "%data%", "%d%%", "##a##", "@@b.c@@", "$$d$$", "$e$", "<<f>>"]),
+        ("C#-F#, a#b#, #ab and b#, ###a###", ["#ab"]),
+        ("Hi \\(name), \\(u.n) $(x) \\1 or *|FNAME|*", ["\\(name)", "\\(u.n)", "$(x)", "\\1", "*|FNAME|*"]),
+        ("\\(see this\\), US$(million), $(a b), a\\1b", []),
+        ("$1 moved $2 to $3", ["$1", "$2", "$3"]),
+        ("from $2 to $3, from $1 to $2.50, $1m to $2m, US$1 or $2", []),
+        ("\\frac{a}{b} \\text{good} dog\\t{x}\\nYes{n}", ["\\frac{a}{b}", "\\text{good}", "\\t", "{x}", "\\n", "{n}"]),
         ("see %name% or :name, !name and $name", ["%name%", ":name", "!name", "$name"]),
         ("<file> <unknown> <0/> <color=#0f0> </color> a < b > c", ["<file>", "<unknown>", "<0/>", "<color=#0f0>", "</color>"]),
         ("I <3 you, 1 <3", ["<3", "<3"]),
@@ -258,6 +268,7 @@ def test_words_in_letters_that_a_language_is_not_written_in_are_found(
     "piece",
     ["{", "{{", "{a", "<", "<a", "%", "%a", "%1$", "\\", "`", "``a", "```a`", "[[", "[^", "a.", "a_", "a@", "é@a.", "a/b", "/a", "~/"]
     + ["https://", "https://x(", "www.", "mailto:", "1.", "1:", "a:1:", "1-", "+1 ", "+1-", "0 12 ", "(55) 12-", "ff-", "abc1", "A1-"]
+    + ["%L", "%<a", "%#@a", "$$a", "\\(a", "*|a", "<<a", "\\ab", "$1 ", "$1.", "%1%", " -", "-+{a}"]
     + [":a", "!a ", "@a.", "#a", "--a", " -a", "$a", "$", "&a", "x^", "~1,", "<3", "πa", "a()", "a.b.", "__a", "{% ", "<%", "<% ", "<?"],
 )  # fmt: skip
 def test_long_nonsense_takes_no_longer_than_text(piece: str) -> None:
