@@ -4,13 +4,14 @@ What is found here is carried through the model by stand_ins.py and put back by 
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.text.icu_messages import icu_messages
 from service.text.kept_kinds import KINDS, OPEN, Reads
 from service.text.scripts import LETTER, foreign_words
-from service.text.sentences import MARK
+from service.text.sentences import CELLS, MARK
 from service.text.shortcuts import shortcuts
 from service.text.spans import Span, edited, overlapping
 from service.text.unwritable import Writes, unwritable
@@ -77,11 +78,11 @@ def kept_spans(
     if named := _with_free([], terms):
         found = _found(text, _with_free(_with_free(taken, _around(named, found)), named))
     taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
-    if not text.isascii():
-        strange = [Kept(span) for span in foreign_words(text, language)]
-        strange += (Kept(*found) for found in unwritable(text, writes))
-        written = [kept.span for kept in found if kept.written is not None]
-        taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
+    lines = _lines(text, found)
+    strange = [Kept(span) for span in foreign_words(text, language)]
+    strange += (Kept(*found) for found in unwritable(_without(lines, _marks(lines)), writes))
+    written = [kept.span for kept in found if kept.written is not None]
+    taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
     joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
     tags = _tags_at_end(text) if "#" in text else ()
     return [replace(kept, reads=_reads(text, kept, kept.span.start in tags)) for kept in joined]
@@ -90,10 +91,10 @@ def kept_spans(
 def _found(text: str, taken: list[Kept]) -> list[Kept]:
     """With what is taken, what the letters of a text tell to keep."""
     taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
-    found = _with_free(taken, _of_kinds(_without_breaks(text, taken)))
+    found = _with_free(taken, _of_kinds(_lines(text, taken)))
     if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
         found = _with_free(taken, breaks)
-        found = _with_free(found, _of_kinds(_without_breaks(text, found)))
+        found = _with_free(found, _of_kinds(_lines(text, found)))
     return found
 
 
@@ -130,22 +131,26 @@ def _breaks(taken: list[Kept]) -> list[Kept]:
     return [kept for kept in taken if kept.reads == "break"]
 
 
-def _without_breaks(text: str, taken: list[Kept]) -> str:
-    """The text, as long as before, in which nothing begins in the syntax of a message, or an escape, and ends behind
-    it."""
-    breaks = [kept.span for kept in _breaks(taken)]
-    return edited(text, [(span, "\n" * (span.end - span.start)) for span in breaks])[0] if breaks else text
+def _lines(text: str, taken: list[Kept]) -> str:
+    """The text, in which nothing begins in the syntax of a message, or an escape, and ends behind it."""
+    return _without(text, [kept.span for kept in _breaks(taken)])
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    """The text, as long as before, with the ends of lines in the place of spans."""
+    return edited(text, [(span, "\n" * (span.end - span.start)) for span in spans])[0] if spans else text
 
 
 def _of_kinds(text: str) -> Iterator[Kept]:
     if WORDS_ALONE.fullmatch(text):
         return
+    marks = _marks(text)
     found = [
         (match.start(), order, Kept(Span(*match.span()), kind.reads))
         for order, kind in enumerate(KINDS)
         if any(hint in text for hint in kind.hint)
         for match in kind.pattern.finditer(text)
-        if not _is_list_mark(text, *match.span())
+        if not _is_inside(Span(*match.span()), marks)
     ]
     yield from (kept for _, _, kept in sorted(found, key=lambda item: item[:2]))
     yield from _parameters(text)
@@ -159,13 +164,20 @@ def _parameters(text: str) -> Iterator[Kept]:
         yield from (Kept(Span(*match.span())) for match in found)
 
 
-def _is_list_mark(text: str, start: int, end: int) -> bool:
-    """Whether it stands before an entry of a list, "1.2.3 Overview", and so outside the sentence."""
-    if text[start - 1 : start] not in ("", "\n"):
-        return False
-    line_end = text.find("\n", start)
-    mark = MARK.match(text, start, line_end if line_end >= 0 else len(text))
-    return mark is not None and mark.end() >= end
+def _marks(text: str) -> list[Span]:
+    """What stands before an entry of a list, "1.2.3 Overview", or of a column, and so outside the sentence."""
+    marks, start = [], 0
+    for line in text.splitlines(keepends=True):
+        for cell in CELLS.split(line):
+            if mark := MARK.match(cell):
+                marks.append(Span(start, start + mark.end()))
+            start += len(cell)
+    return marks
+
+
+def _is_inside(span: Span, marks: Sequence[Span]) -> bool:
+    n = bisect_right(marks, span.start, key=lambda mark: mark.start) - 1
+    return n >= 0 and span.end <= marks[n].end
 
 
 def _with_free(taken: list[Kept], found: Iterable[Kept]) -> list[Kept]:

@@ -17,6 +17,7 @@ from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.text.sentences import halves
 from service.text.spans import Span
 from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
+from service.text.unwritable import OPERATORS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -132,7 +133,7 @@ class Tokenizer:
         normalizer = self._tokenizer.normalizer
         signs = "".join(character for character in text if _is_sign(character))
         read = normalizer.normalize_str(text).strip() if normalizer else text
-        return all(
+        return OPERATORS.isdisjoint({*text} - self._characters) and all(
             character.isascii() or not self._characters.isdisjoint((character, character.lower()))
             for character in signs + read
         )

@@ -5,7 +5,7 @@ A sign beside a number is kept with it and with its unit, as in 20 °C: alone, n
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from service.text.kept_kinds import Reads
 from service.text.scripts import LETTER, is_unspaced
@@ -24,11 +24,16 @@ object in the text, such as a field of Word: no unit of a number beside it."""
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _SPACE = "[ \u00a0\u202f]?"
 _UNIT = rf"(?:[kcdmµ]?m|[kmµ]?g|[cdm]?l|[kMG]?(?:Hz|W|B|V)|min|ms)(?!{LETTER})"
+OPERATORS = frozenset("<>|^\\")
+"""Signs of ASCII that a vocabulary may have in bytes only."""
+_PUNCTUATION = r"!-/:-@\[-`{-~"
 _WORD = re.compile(rf"(?:{LETTER}|[\u0300-\u036f\u2070-\u209c])+")  # H₂O is one
 
 
 def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
     """Words, signs and emoji that have to be kept. Words in letters of other scripts are found in scripts.py."""
+    if text.isascii() and OPERATORS.isdisjoint(text):
+        return
     for match in _EMOJI.finditer(text):
         if not all(map(writes, match.group())):
             yield Span(*match.span()), "mark"
@@ -37,14 +42,9 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
     if not strange:
         return
     signs = [character for character in strange if not _WORD.fullmatch(character)]
-    beside_numbers = re.escape("".join(sign for sign in signs if not is_unspaced(sign)))
+    beside_numbers = "".join(sign for sign in signs if not is_unspaced(sign))
     if beside_numbers:
-        sign = f"[{beside_numbers}]"
-        expression = re.compile(
-            rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
-            rf"(?:(?:(?<=\d{sign})|(?<=\d[ \u00a0\u202f]{sign}))[A-Za-z]{{1,3}}(?!{LETTER})|(?<=\d){_SPACE}{_UNIT})?"
-        )
-        for match in expression.finditer(text):
+        for match in _with_numbers(beside_numbers).finditer(text):
             start = match.end() - len(match.group().lstrip())
             has_number = any(map(str.isdigit, match.group()))
             yield Span(start, match.end()), "number" if has_number else "mark"
@@ -57,11 +57,30 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
             yield _with_number(text, Span(*match.span()))
 
 
+def _with_numbers(signs: str) -> re.Pattern[str]:
+    """Signs with the numbers beside them and with their unit; of an operator all of it, -> or !=, but no :> or =)."""
+    operator, other = _any_of(OPERATORS.intersection(signs)), _any_of({*signs} - OPERATORS)
+    sign = (
+        rf"(?:{other}|(?:(?<![{_PUNCTUATION}])|(?<=[(\[\"'])(?=(?:{operator}|=)+{_SPACE}\d))"
+        rf"[-!~=]{{0,2}}{operator}(?:{operator}|[-~=])*+(?![{_PUNCTUATION}]))"
+    )
+    return re.compile(
+        rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
+        rf"(?:(?:(?<=\d{other})|(?<=\d[ \u00a0\u202f]{other}))[A-Za-z]{{1,3}}(?!{LETTER})|(?<=\d){_SPACE}{_UNIT})?"
+    )
+
+
+def _any_of(characters: Iterable[str]) -> str:
+    return f"[{re.escape(''.join(characters))}]" if characters else "(?!)"
+
+
 def _is_candidate(character: str) -> bool:
     """Letters, accents and signs may have to be kept; quotation marks and dashes are left to the model, which knows
     others of them, and so are letters of scripts without case, of which a word has many."""
     category = unicodedata.category(character)
-    if character.isascii() or category in ("Pd", "Pi", "Pf") or category[0] in "CZ" or character in "‚„":
+    if character.isascii():
+        return character in OPERATORS
+    if category in ("Pd", "Pi", "Pf") or category[0] in "CZ" or character in "‚„":
         return False
     return _WORD.fullmatch(character) is not None or category[0] in "PS" or category in ("Nl", "No")
 

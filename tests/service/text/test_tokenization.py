@@ -54,6 +54,8 @@ def normalizing(tmp_path: Path) -> Tokenizer:
         ("ñ", False),
         ("²", False),
         ("。", False),
+        (">", False),
+        ("a=", True),
     ],
 )
 def test_a_vocabulary_writes_what_it_has_in_more_than_bytes(normalizing: Tokenizer, text: str, expected: bool) -> None:

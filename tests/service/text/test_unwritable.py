@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.text.kept_spans import kept_spans
-from service.text.unwritable import unwritable
+from service.text.unwritable import OPERATORS, unwritable
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 
@@ -43,6 +43,27 @@ def kept(text: str) -> list[str]:
 )
 def test_signs_words_and_emoji_that_cannot_be_written_are_kept(text: str, expected: list[str]) -> None:
     assert kept(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("If x > 5 or y<=3, a -> b => c", ["> 5", "<=3", "->", "=>"]),
+        ("5 > 3 (>= 2), (<10 ms), at 5em <= x \\n <20 °C", ["5 > 3", ">= 2", "<10 ms", "<=", "\\n", "<20 °C"]),
+        ("A || b|c, and\\or ^ and <- --> >>", ["||", "|", "\\", "^", "<- --> >>"]),
+        ("a = b, so :| and =) or (>_<) or :>", []),
+        ("> Go > 5\n>> Go\n| a | b |\n1 |\nFile > Open, -> go", ["> 5", "->"]),
+        ("{a} > {b}, <b>One</b>, x.org/a|b, {a}|{b}", ["{a}", ">", "{b}", "<b>", "</b>", "x.org/a|b", "{a}|{b}"]),
+        ("I <3 you", ["<3"]),
+    ],
+)  # fmt: skip
+def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str]) -> None:
+    spans = kept_spans(text, language="en", writes=lambda one: writes(one) and OPERATORS.isdisjoint(one))
+    assert [one.span.of(text) for one in spans] == expected
+
+
+def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
+    assert kept("① Go\\n② So ③\n1．One 2．Two\n - • Three •\n{a}\\n") == ["\\n", "③", "．", "•", "{a}", "\\n"]
 
 
 def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
