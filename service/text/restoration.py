@@ -8,11 +8,11 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 
-from service.text.aligned_words import AlignedWords, Mass, core
+from service.text.aligned_words import AlignedWords, Mass, core, opens
 from service.text.icu_messages import has_icu_messages
 from service.text.kept_spans import kept_spans
 from service.text.placeholders import Placeholder, Protected, is_letter
@@ -180,10 +180,19 @@ class _Restoration:
         if touches_next and space and following < len(sentence.source):
             point = sentence.target[int(sentence.mass[:, following].argmax())].start
             return _Edit(Span(point, point), self._written[i], i)
-        word = max(0, bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end) - 1)
-        point = sentence.target[int(sentence.mass[:, word].argmax())].end
+        word = bisect_right(sentence.source, placeholder.place.start, key=lambda span: span.end)
+        if word < len(sentence.source) and sentence.source[word].start < placeholder.place.start:
+            opened = self._opened(sentence.target[int(sentence.mass[:, word].argmax())])
+            if opened is not None:
+                return self._inserted(opened, i, space_before=False, space_after=False)
+        point = sentence.target[int(sentence.mass[:, max(0, word - 1)].argmax())].end
         _, after = self._around(point, point)
         return self._inserted(point, i, space_before=space, space_after=after.isalnum() and not touches_next)
+
+    def _opened(self, word: Span) -> int | None:
+        """Where a word of punctuation has opened what it opens; None if it opens nothing."""
+        marks = [*takewhile(opens, word.of(self._translated))]
+        return word.start + len(marks) if marks else None
 
     def _shortcut(self, i: int) -> _Edit:
         """A shortcut's mark goes before a letter of its sentence, best of the translation of its word, or behind the

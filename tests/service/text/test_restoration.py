@@ -249,6 +249,25 @@ def test_a_symbol_is_not_shown_to_the_model_and_stands_behind_the_same_word(
     assert restored.text == expected
 
 
+@pytest.mark.parametrize(
+    ("translated", "expected"),
+    [
+        ("Un chien (, ou chat)", "Un chien (🐶, ou chat)"),
+        ("Un chien ( ou chat)", "Un chien (🐶 ou chat)"),
+        ("Un chien, ou chat)", "Un chien🐶, ou chat)"),
+    ],
+)
+def test_a_symbol_between_punctuation_stands_behind_the_bracket_that_it_stood_behind(
+    translated: str, expected: str
+) -> None:
+    protected = protect("A dog (🐶, or cat)")
+    source, target = (
+        [Span(*match.span()) for match in re.finditer(r"\w+|[^\w\s]+", text)] for text in (protected.text, translated)
+    )
+    found_words = [AlignedWords(source, target, np.eye(6))]
+    assert restore(protected, translated, found_words).text == expected
+
+
 @given(
     st.lists(st.sampled_from(["a", "dog", " ", "\n", ".", "🐶", "👩‍👩‍👧", "🏖️", "→", "{x}", "1️⃣"]), max_size=12),
     st.text("abc .\n"),
