@@ -58,14 +58,19 @@ def unwritable(text: str, writes: Writes) -> Iterator[tuple[Span, Reads]]:
 
 
 def _with_numbers(signs: str) -> re.Pattern[str]:
-    """Signs with the numbers beside them and with their unit; of an operator all of it, -> or !=, but no :> or =)."""
+    """Signs with the numbers beside them and with their unit.
+
+    Of an operator all of it, -> or !=, but no :> or =); with the variable before it, as in x > 5, which a model drops.
+    """
     operator, other = _any_of(OPERATORS.intersection(signs)), _any_of({*signs} - OPERATORS)
     sign = (
         rf"(?:{other}|(?:(?<![{_PUNCTUATION}])|(?<=[(\[\"'])(?=(?:{operator}|=)+{_SPACE}\d))"
         rf"[-!~=]{{0,2}}{operator}(?:{operator}|[-~=])*+(?![{_PUNCTUATION}]))"
     )
     return re.compile(
-        rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign}))?(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
+        rf"(?:(?<!{LETTER})(?<![.,]){_NUMBER}(?={_SPACE}{sign})"
+        rf"|(?<!{LETTER})(?<!['’])[A-Za-z](?=(?P<space>{_SPACE})[-!~=]{{0,2}}{operator}=?(?P=space)\d))?"
+        rf"(?:{_SPACE}{sign}(?:{_SPACE}{_NUMBER})?)+"
         rf"(?:(?:(?<=\d{other})|(?<=\d[ \u00a0\u202f]{other}))[A-Za-z]{{1,3}}(?!{LETTER})|(?<=\d){_SPACE}{_UNIT})?"
     )
 

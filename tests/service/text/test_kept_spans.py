@@ -75,6 +75,7 @@ from tests.service.stand_ins import kept
         ("see %name% or :name, !name and $name", ["%name%", ":name", "!name", "$name"]),
         ("<file> <unknown> <0/> <color=#0f0> </color> a < b > c", ["<file>", "<unknown>", "<0/>", "<color=#0f0>", "</color>"]),
         ("I <3 you, 1 <3", ["<3", "<3"]),
+        ("<0>One</0>, <1/>, weight <10 kg and size >20 cm", ["<0>", "</0>", "<1/>"]),
         ("a\\nb\\Nc \\t \\\" \\\\ Don\\'t \\'so\\'", ["\\n", "\\N", "\\t", '\\"', "\\\\", "\\'", "\\'"]),
         ("A dog[^1] and [[Main page]] &nbsp; &#160;", ["[^1]", "[[Main page]]", "&nbsp;", "&#160;"]),
         ("x^2 and ~5 minutes", ["x^2", "~"]),
