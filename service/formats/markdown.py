@@ -22,8 +22,14 @@ from service.text.spans import Span
 
 LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")
 FRONT_MATTER = re.compile(
-    r"(?P<fence>---|\+\+\+)[ \t]*\n(?=[\w.\"-]+[ \t]*[:=]|\#|(?P=fence))(?:.*\n)*?(?P=fence)[ \t]*(?:\n|$)"
+    r"""(?:(?P<yaml>---)|\+{3})[ \t]*\n
+    (?:(?=(?:\#.*\n)*+(?:[\w.'"-]++[ \t]*[:=]|-{3}|\+{3}))(?:.*\n)*?
+    |(?:[ \t]*+(?:\#.*)?\n)*+(?=[ \t]*+(?:'[^'\n]++'|"[^"\n]++"|[\w.-]++(?:[ ][\w.-]++){0,2}+)[ \t]*+(?::\s|=))
+        (?:[ \t]*+\S.*\n)*?)
+    (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
+    re.VERBOSE,
 )
+"""Lines that begin with a key. Where prose might begin so between two thematic breaks, no line among them is empty."""
 PIPE = re.compile(r"(?<!\\)\|")
 TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 
