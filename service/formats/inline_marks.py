@@ -23,14 +23,23 @@ TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
 """The box of a task, and the kind of an alert."""
 FENCE = re.compile(r":{3}.*|\$\$(?:[^$\\]|\\(?s:.))*\$\$[ \t]*$", re.MULTILINE)
 """The line before or after a container (:::tip), and mathematics on lines of their own."""
+WORD = r"(?:[^\W\d_]{3}|[^\W\d_]{2}\s|\s[^\W\d_]{2})"
+MATH = re.compile(
+    rf"""(?<![0-9A-Za-z\\])(?P<sign>\$\$?)(?![\s${{])(?!(?=[^\\^{{}}=$]*+\$)[^$]*?{WORD})
+        (?:[^\\$]|\\.)*+(?<!\s)(?P=sign)(?![0-9${{])(?:(?<=[\w}})]\$)|(?![A-Za-z]))
+    |\\\((?!(?=[^\\^{{}}=]*+\\\))[^\\]*?{WORD})(?:[^\\]|\\[^()])*+\\\)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Mathematics in a sentence. Words without a sign of TeX are none, and neither are prices, ${name} and $NAME."""
 PAIRS = {"em": 1, "strong": 2, "s": 2, "link": 0, "image": 0}
 """What has a mark before it and one after it, and how long that is, if it is the same."""
-MAY_MARK = frozenset("*_~[]<&`\\")
+MAY_MARK = frozenset("*_~[]<&`$\\")
 """Characters that make a mark, or what is not written as it is read, if others follow."""
 MOST_PASSES = 4
 """How often a text is read again for marks that come up where others were escaped: links in links."""
 SINGLE = {
     "code_inline": PieceKind.OPAQUE,
+    "math": PieceKind.OPAQUE,
     "note": PieceKind.MARK,
     "html_inline": PieceKind.MARK,
     "text_special": PieceKind.TEXT,
@@ -164,6 +173,16 @@ def _note(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _math(state: StateInline, silent: bool) -> bool:
+    found = MATH.match(state.src, state.pos)
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        state.push("math", "", 0)
+    state.pos = found.end()
+    return True
+
+
 def _fence(state: StateInline, silent: bool) -> bool:
     """Lines that must stay lines: markdown-it-py reads them as text."""
     begins_line = state.pos == 0 or state.src[state.pos - 1] == "\n"
@@ -192,7 +211,8 @@ def _parser() -> MarkdownIt:
     ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.at("reference", _reference)
     ruler.before("link", "note", _located(_note))
-    ruler.before("link", "fence", _located(_fence))
+    ruler.before("escape", "fence", _located(_fence))
+    ruler.before("escape", "math", _located(_math))
     return parser
 
 

@@ -218,9 +218,9 @@ def joined(passages: Sequence[Passage]) -> Passage:
 
 
 def _part_code(characters: list[str]) -> None:
-    """Put a space between two spans of code, which are one if they touch."""
+    """Put a space between two spans of code, which are one if they touch, or of mathematics."""
     for i, (before, after) in enumerate(pairwise(characters)):
-        if len(before) > 1 and len(after) > 1 and before[-1] == after[0] == "`":
+        if len(before) > 1 and len(after) > 1 and before[-1] == after[0] in "`$":
             characters[i] += " "
 
 

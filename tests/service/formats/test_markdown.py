@@ -39,7 +39,20 @@ from tests.service.formats.documents import aligned, rendered, unchanged
         ("snake_case, 2 * 3, a*b, ** x **, \\*y\\*, ~z~", ["snake_case, 2 * 3, a*b, ** x **, *y*, ~z~"]),
         ("One\n:::tip Two\nthree\nfour\n:::\n", ["One", "three four"]),
         ("> :::: note\n> - One\n> ::::\n", ["One"]),
-        ("One\n$$\nx_1 *\n\\$\n$$\ntwo\n$$x$$\nthree $$y$$ :::\n", ["One", "two", "three $$y$$ :::"]),
+        ("One\n$$\nx_1 *\n\\$\n$$\ntwo\n$$x$$\nthree $$y$$ :::\n", ["One", "two", "three \ufffc :::"]),
+        (r"One $x_{i}$, $a_1 * b_1 = c$ \( \frac{a}{b} \) \(x\)", ["One \ufffc, \ufffc \ufffc \ufffc"]),
+        ("the $n$th and 第$n$章 [$O(n)$-time](u)", ["the \ufffcth and 第\ufffc章 \ufffc-time"]),
+        ("> One $x +\n> y_1$ two\n", ["One \ufffc two"]),
+        *(
+            (prose, [prose])
+            for prose in (
+                "It costs $5 and then $10, $1-$2 or US$ 3, 4$ (5$)",
+                "${a} and ${b}, ${a}/${b}, $HOME/$PATH",
+                '"$HOME" or "$PATH", $name$',
+            )
+        ),
+        ("**$HOME** and **$PATH** [$A](u) [$B](v)", ["$HOME and $PATH $A $B"]),
+        (r"\(see below\) \(optional\)", ["(see below) (optional)"]),
         ("a &amp; b &lt;c&gt; &copy;\n", ["a & b <c> ©"]),
         ("One\r\ntwo\r\n\r\n* three\r\n", ["One two", "three"]),
     ],
@@ -131,6 +144,7 @@ def test_what_is_no_mark_is_none_in_the_translation(markdown: str, expected: str
     ("markdown", "text", "expected"),
     [
         ("2 * 3 * 4 a", "2*3*4 A", "2\\*3\\*4 A"),
+        ("5 $ 6 $", "$5 6$", "\\$5 6$"),
         ("see [1] (page 4)", "見[1](第4頁)", "見\\[1\\](第4頁)"),
         ("a [x]", "[x] A", "\\[x] A"),
         ("a [b] c\n\n[d]: /u", "A [d] C", "A \\[d\\] C"),
@@ -186,10 +200,12 @@ def test_where_a_mark_would_be_none_it_moves_or_has_a_space(
     assert rendered == expected
 
 
-def test_code_that_comes_to_touch_other_code_is_parted() -> None:
-    document = parse("use `a` or `b`")
+@pytest.mark.parametrize("mark", ["`", "$"])
+def test_code_that_comes_to_touch_other_code_is_parted(mark: str) -> None:
+    document = parse("use `a` or `b`".replace("`", mark))
     copies = [(Span(4, 5), Span(2, 3)), (Span(9, 10), Span(3, 4))]
-    assert document.render([Restored("使う\ufffc\ufffc", Edits((), ()), copies, list)]) == "使う`a` `b`"
+    expected = "使う`a` `b`".replace("`", mark)
+    assert document.render([Restored("使う\ufffc\ufffc", Edits((), ()), copies, list)]) == expected
 
 
 def test_our_own_pages_come_out_byte_for_byte() -> None:
@@ -202,7 +218,28 @@ def test_our_own_pages_come_out_byte_for_byte() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["*", "a*", "*a ", "**a* ", "_a_ ", "[", "![", "[a](", "[^a", "<", "<a ", "`a``", ">", "- ", "~~a", "|", "a: b\n"],
+    [
+        "*",
+        "a*",
+        "*a ",
+        "**a* ",
+        "_a_ ",
+        "[",
+        "![",
+        "[a](",
+        "[^a",
+        "<",
+        "<a ",
+        "`a``",
+        ">",
+        "- ",
+        "~~a",
+        "|",
+        "a: b\n",
+        "$a",
+        "\\(a",
+        "\\$",
+    ],
 )
 def test_long_nonsense_is_read_in_time_that_grows_with_it(piece: str) -> None:
     assert all(parse(before + piece * 10_000) for before in ("a ", "---\n"))
