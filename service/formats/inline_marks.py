@@ -7,10 +7,10 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from markdown_it import MarkdownIt, rules_inline
-from markdown_it.rules_block import StateBlock, reference
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from service.formats.containers import container
 from service.formats.pieces import PieceKind
 from service.text.spans import Span
 
@@ -18,7 +18,7 @@ Rule = Callable[[StateInline, bool], bool]
 Environment = MutableMapping[str, Any]
 """What the parser knows of the whole text: where reference links go."""
 
-NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]:?")
+NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
 TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
 """The box of a task, and the kind of an alert."""
 FENCE = re.compile(r":{3}.*|\$\$(?:[^$\\]|\\(?s:.))*\$\$[ \t]*$", re.MULTILINE)
@@ -162,14 +162,13 @@ def _located_delimiters(rule: Rule) -> Rule:
 
 
 def _note(state: StateInline, silent: bool) -> bool:
-    """A footnote, or its mark: markdown-it-py knows neither. It reads a box as text."""
+    """The number of a footnote, or a box: markdown-it-py reads both as text."""
     found = (TASK if state.pos == 0 else NOTE).match(state.src, state.pos) or NOTE.match(state.src, state.pos)
     if found is None or found.end() > state.posMax:
         return False
-    end = found.end() - (state.pos > 0 and found.group().endswith(":"))
     if not silent:
         state.push("hardbreak" if found.group().startswith("[!") else "note", "", 0)
-    state.pos = end
+    state.pos = found.end()
     return True
 
 
@@ -195,12 +194,6 @@ def _fence(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _reference(state: StateBlock, first: int, after: int, silent: bool) -> bool:
-    """Where a reference goes; a footnote is a paragraph."""
-    is_note = state.src.startswith("[^", state.bMarks[first] + state.tShift[first])
-    return not is_note and reference(state, first, after, silent)
-
-
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.inline.ruler2.disable("fragments_join")
@@ -209,7 +202,7 @@ def _parser() -> MarkdownIt:
         ruler.at(name, _located(getattr(rules_inline, "backtick" if name == "backticks" else name)))
     ruler.at("emphasis", _located_delimiters(rules_inline.emphasis.tokenize))
     ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
-    parser.block.ruler.at("reference", _reference)
+    parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
     ruler.before("link", "note", _located(_note))
     ruler.before("escape", "fence", _located(_fence))
     ruler.before("escape", "math", _located(_math))
