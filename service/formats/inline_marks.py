@@ -21,8 +21,13 @@ Environment = MutableMapping[str, Any]
 NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
 TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
 """The box of a task, and the kind of an alert."""
-FENCE = re.compile(r":{3}.*|\$\$(?:[^$\\]|\\(?s:.))*\$\$[ \t]*$", re.MULTILINE)
-"""The line before or after a container (:::tip), and mathematics on lines of their own."""
+FENCE = re.compile(
+    r""":{3}.*
+    |(?:\{:[^}\n]*+\}|\{\{[%<](?:(?![%>]\}\}).)*+[%>]\}\}|\{%(?:(?!%\}).)*+%\}|\$\$(?:[^$\\]|\\(?s:.))*+\$\$)[ \t]*$""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""Lines by themselves: before or after a container (:::tip), attributes ({: .note}), tags of Hugo ({{< x >}}) and of
+Liquid ({% x %}), and mathematics."""
 WORD = r"(?:[^\W\d_]{3}|[^\W\d_]{2}\s|\s[^\W\d_]{2})"
 MATH = re.compile(
     rf"""(?<![0-9A-Za-z\\])(?P<sign>\$\$?)(?![\s${{])(?!(?=[^\\^{{}}=$]*+\$)[^$]*?{WORD})

@@ -51,6 +51,15 @@ from tests.service.formats.documents import aligned, rendered, unchanged
         ("!!! One two\nthree\n\n??? Four\n", ["!!! One two three", "??? Four"]),
         ("One\n===\n    code\n", ["One"]),
         ("One\n:::tip Two\nthree\nfour\n:::\n", ["One", "three four"]),
+        (
+            "One\n{: .note }\ntwo\n{:toc}\n\n- Three\n  {: .a}\n- {: #b } four\n",
+            ["One", "two", "Three", "{: #b } four"],
+        ),
+        (
+            'One\n{{% notice tip %}}\ntwo\n{{% /notice %}}\n\n{{< x y="z" >}}\n{{< a >}} Three {{< /a >}}\n',
+            ["One", "two", "{{< a >}} Three {{< /a >}}"],
+        ),
+        ("{% for a in b %}\n    One\n{%- endfor -%}\n{% x %} two {% y %}\n", ["One", "{% x %} two {% y %}"]),
         ("> :::: note\n> - One\n> ::::\n", ["One"]),
         ("One\n$$\nx_1 *\n\\$\n$$\ntwo\n$$x$$\nthree $$y$$ :::\n", ["One", "two", "three \ufffc :::"]),
         (r"One $x_{i}$, $a_1 * b_1 = c$ \( \frac{a}{b} \) \(x\)", ["One \ufffc, \ufffc \ufffc \ufffc"]),
@@ -252,6 +261,12 @@ def test_our_own_pages_come_out_byte_for_byte() -> None:
         "$a",
         "\\(a",
         "\\$",
+        "!!! a\n",
+        "[^a]: ",
+        ": a\n",
+        "\n{: ",
+        "\n{{<>}} ",
+        "\n{%%} ",
     ],
 )
 def test_long_nonsense_is_read_in_time_that_grows_with_it(piece: str) -> None:
