@@ -85,13 +85,14 @@ def _tight(text: str, start: int, end: int) -> Span:
         end -= 1
     first, last = start, end
     if text[start - 1 : start].isalnum():
-        while first < last and _is_punctuation(text[first]):
+        while first < last and _is_punctuation_or_space(text[first]):
             first += 1
     if text[end : end + 1].isalnum():
-        while first < last and _is_punctuation(text[last - 1]):
+        while first < last and _is_punctuation_or_space(text[last - 1]):
             last -= 1
     return Span(start, end) if first == last else Span(first, last)
 
 
-def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character).startswith("P")
+def _is_punctuation_or_space(character: str) -> bool:
+    """CommonMark counts symbols as punctuation. A space may stand between two."""
+    return character.isspace() or unicodedata.category(character).startswith(("P", "S"))

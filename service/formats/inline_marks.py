@@ -11,6 +11,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from service.formats.containers import container
+from service.formats.flanking import EMPHASIS
 from service.formats.pieces import PieceKind
 from service.text.spans import Span
 
@@ -83,14 +84,27 @@ def escape(pieces: list[str], characters: Sequence[int], environment: Environmen
         characters: the numbers of the pieces that are characters of the text. The others are its marks.
     """
     plain = {i for i in characters if pieces[i] in MAY_MARK}
+    tags = {*range(len(pieces))}.difference(characters) if plain else set()
     for _ in range(MOST_PASSES if plain else 0):
-        piece_at = {start: i for i, start in enumerate(accumulate(map(len, pieces), initial=0))}
-        found = plain & {piece_at[at] for at in _deciding("".join(pieces), environment) if at in piece_at}
+        starts = [*accumulate(map(len, pieces), initial=0)]
+        deciding = {*_deciding("".join(pieces), environment)}
+        found = {i for i in plain if starts[i] in deciding}
+        if not found and not all(_is_read(pieces[i], starts[i], deciding) for i in tags):
+            found = {*plain}  # a mark of the text is one with a mark of emphasis that it touches, or ends a link
         for i in found:
             pieces[i] = "\\" + pieces[i]
         plain -= found
         if not found:
             break
+
+
+def _is_read(tag: str, start: int, deciding: set[int]) -> bool:
+    """Whether the parser finds a mark of emphasis, or a bracket of a link, where it is written."""
+    mark = tag.strip()
+    start += tag.find(mark)
+    if EMPHASIS.fullmatch(mark):
+        return deciding.issuperset(range(start, start + len(mark)))
+    return start in deciding or not (mark in ("[", "![") or mark.startswith("]"))
 
 
 def _deciding(text: str, environment: Environment) -> Iterator[int]:

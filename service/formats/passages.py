@@ -18,9 +18,9 @@ from service.text.spans import Span
 
 SPACE = " \t\n\r\f"
 BLOCK = re.compile(
-    r"(\d{1,9})[.)](?=\s|$)|(?:[-+*]|#{1,6})(?=\s|$)|>|~{3}|`{3}|<(?=[A-Za-z/!?])|\[(?:\\.|[^\[\]\\])+\]:"
+    r"(\d{1,9})[.)](?=\s|$)|(?:[-+*]|#{1,6})(?=\s|$)|>|:(?=::|\s)|~{3}|`{3}|<(?=[A-Za-z/!?])|\[(?:\\.|[^\[\]\\])+\]:"
 )
-"""What begins a list, a heading, a quote, code, HTML or a link's address in Markdown where it begins a line."""
+"""What begins a list, a heading, a quote, a container, code, HTML or an address in Markdown where it begins a line."""
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,12 @@ def test_marks_go_where_the_aligned_words_went(markdown: str, text: str, links: 
         ("go! [home](u)", "Go!home", "0-0 1-1 2-2", "Go! [home](u)"),
         ("met on January 1.", "1. Januar.", "3-0", "1\\. Januar."),
         ("the # sign", "# sign", "1-0", "\\# sign"),
+        ("a ::: b", "::: b", "1-0 2-1", "\\::: b"),
+        ("a : b", ": b", "1-0 2-1", "\\: b"),
+        ("x ~ ~~a~~ b", "~~", "2-0", "~~\\~\\~~~"),
+        ("[a [b] c](u) d", "x] y [z w", "0-0 1-1 2-2 3-3 4-4 5-5", "[x\\] y \\[z](u) w"),
+        ("![b](u) c", "y]z w", "0-0 0-1 0-2 1-3", "![y\\]z](u) w"),
+        (r"[a\]b](u) c", "x]y z", "0-0 1-1 2-2 3-3", r"[x\]y](u) z"),
     ],
 )
 def test_marks_are_read_as_such(markdown: str, text: str, links: str, expected: str) -> None:
@@ -199,6 +205,8 @@ EM, STRONG, WORD, LINK = ("*", "*"), ("**", "**"), ("_", "_"), ("[", "](/u)")
         ("あ「重要。」い", [(1, 6, None, STRONG)], "あ「**重要**。」い"),
         ("あ重要い", [(1, 3, None, WORD)], "あ _重要_ い"),
         ("a。b", [(1, 2, None, EM)], "a *。* b"),
+        ("あ。 。い", [(1, 4, None, STRONG)], "あ **。 。** い"),
+        ("あ+重要い", [(1, 4, None, STRONG)], "あ+**重要**い"),
         ("あ重要い", [(1, 3, None, STRONG), (1, 3, 0, LINK)], "あ **[重要](/u)** い"),
         ("あ重要い", [(1, 3, None, STRONG), (1, 3, 0, EM)], "あ***重要***い"),
         ("重要", [(1, 2, None, STRONG), (0, 1, None, EM)], "*重* **要**"),
