@@ -20,6 +20,10 @@ WORD_END = re.compile(r"\s+")
 
 CELLS = re.compile(r"(?<=\t)(?!\t)|(?<=\s)(?=\|(?:\s|$))|(?<=[^\W\d_]\s)(?=>\s[^\W\d_a-zß-öø-ÿа-яё])")
 """Where one column ends and the next begins: at a tab, before a line between spaces, and in Settings > Network."""
+GAP = re.compile(r"(?<=\S)\s{2,}(?=\S)")
+"""White space that may stand between two columns; or behind a sentence, or by mistake."""
+WIDE_GAP = 3
+"""So many spaces stand between columns, whatever the lines around have."""
 
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
 """No kanji: (株) is a company."""
@@ -67,15 +71,27 @@ def sentence_spans(text: str, language: str) -> list[Span]:
     spans, start = [], 0
     lines = text.splitlines(keepends=True)
     marked = _lines_with_letters(lines) if len(lines) > 1 else set()
-    for i, line in enumerate(lines):
-        for cell in CELLS.split(line):
-            mark = MARK.match(cell) or (LETTER_MARK.match(cell) if i in marked else None)
-            skipped = mark.end() if mark else 0
-            start += skipped
-            for length in _lengths(cell[skipped:], language):
-                spans.append(stripped(text, Span(start, start + length)))
-                start += length
+    for i, (line, gaps) in enumerate(zip(lines, _gaps(lines), strict=True)):
+        position = 0
+        for end in [*sorted(gaps.union(match.end() for match in CELLS.finditer(line))), len(line)]:
+            if end <= position:  # inside white space before a mark
+                continue
+            mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
+            position = mark.end() if mark else position
+            for length in _lengths(line[position:end], language):
+                spans.append(stripped(text, Span(start + position, start + position + length)))
+                position += length
+        start += len(line)
     return [span for span in spans if span is not None]
+
+
+def _gaps(lines: Sequence[str]) -> list[set[int]]:
+    """Where a column of each line begins behind spaces: many, or two if one of a line beside it begins there, too."""
+    columns = [{match.end(): len(match.group()) for match in GAP.finditer(line)} for line in lines]
+    return [
+        {end for end, width in here.items() if width >= WIDE_GAP or end in before or end in behind}
+        for before, here, behind in zip([{}, *columns], columns, [*columns[1:], {}], strict=False)
+    ]
 
 
 def _lines_with_letters(lines: Sequence[str]) -> set[int]:

@@ -39,6 +39,10 @@ def test_a_line_break_ends_a_sentence() -> None:
         ("А. Один\nБ. Два", ["Один", "Два"]),
         ("A. Einstein was here.\nI. Newton too.", ["A. Einstein was here.", "I. Newton too."]),
         ("00:01.000 --> 00:04.000 align:start position:0%\nHello.\n01:00:01,000 --> 01:00:02,000", ["Hello."]),
+        ("Name       Age\nAlexander  12\nTom        9", ["Name", "Age", "Alexander", "12", "Tom", "9"]),
+        ("  -h, --help     show it   - \n\tOpen file       Ctrl+O", ["-h, --help", "show it", "Open file", "Ctrl+O"]),
+        ("a.   Open it.\nb.   Go.\n\n00:01.000 --> 00:04.000   align:start", ["Open it.", "Go."]),
+        ("The dog  is here.  It sleeps.\nThe cats  too.", ["The dog  is here.", "It sleeps.", "The cats  too."]),
     ],
 )
 def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(text: str, expected: list[str]) -> None:
