@@ -1,15 +1,30 @@
 """Full stops that end no sentence, though what follows them looks like the start of one: "M. Martin", "vol. 3"."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 _JOINT = "\0"
 """Where two parts meet."""
+_NEAR = 30
+"""So many characters before a joint, and behind it, tell whether it is inside a sentence."""
+
+_EVERYWHERE = (
+    rf"[^\W\d_]\.{_JOINT}(?=[-‐–]\w)|(?:^|\.)(?:[-‐–][^\W\d_]++)++\.\s+{_JOINT}(?=[a-zß-öø-ÿа-яё])"
+    rf"|\b[^\W\d_]\.{_JOINT}(?=[^\W\d_]\.)"
+)
+"""Mon.-Fri. from 9, c.-à-d. grand, S.N.C.F."""
+_INITIALS = rf"(?:^|[A-ZÀ-ÖØ-Þ]\.)-(?!C\.)[A-ZÀ-ÖØ-Þ]\.\s+{_JOINT}(?=[A-ZÀ-ÖØ-Þ])"
+"""J.-J. Rousseau; "av. J.-C." ends sentences."""
 
 _FRENCH_TITLES = "M|MM|Mr|Mmes?|Mlles?|Dr|Pr|Me|Mgr|Ste?"
 _FRENCH = "[Aa]v|[Aa]pr|bd|[Bb]oul"
-_FRENCH_BEFORE_NUMBERS = "art|chap|éd|env|nos?|tél|vol"
+_FRENCH_BEFORE_NUMBERS = "art|avr|chap|déc|éd|env|févr|janv|juill|nos?|nov|oct|sept|tél|vol"
 _ENGLISH_BEFORE_NUMBERS = "approx|vols?|chs?|chap|secs?|arts?|est|min|max|av|tel"
+_GERMAN = "abzgl|ausschl|bspw|einschl|exkl|inkl|insb|zzgl"
+_GERMAN_TITLE = r"(?:^|\.)-(?!(?:M[io]|D[io]|Fr|S[ao])\.)[A-ZÄÖÜ]\w{1,8}\."
+"""Dipl.-Ing., Dr.-Ing., but not Mo.-Fr."""
 _BEFORE_GERMAN_ORDINALS = (
     "am|ab|an|bis|beim|de[mnrs]|das|die|eine?|eine[mnrs]|im|ins?|oder|seit|und|vom|von|zum|zur"
     "|jede[mnrs]?|diese[mnrs]?|(?:[mds]ein|ihr|unser|eue?r)(?:e[mnrs]?)?"
@@ -20,7 +35,9 @@ _BEGIN_GERMAN_SENTENCES = (
     "|Kommst|Kommt|Man|Mein|Meine|Mit|Morgen|Nach|Nicht|Nun|Nur|Ob|Oder|Sein|Seine|Seit|Sie|Sind|So|Sonst|Und|Unser"
     "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
 )
-_RUSSIAN_BEFORE_NUMBERS = "гл|кв|корп|ок|пп?|прибл|разд|рис|см|ст|стр|табл|тел|ч"
+_RUSSIAN_BEFORE_NUMBERS = (
+    "авг|апр|гл|дек|ию[лн]|кв|корп|мар|нояб?|ок|окт|пп?|прибл|разд|рис|сент?|см|ст|стр|табл|тел|февр?|ч|янв"
+)
 _RUSSIAN_BEFORE_NAMES = "акад|гр|доц|наб|пер|пл|просп|проф|св|тов|ул"
 _RUSSIAN_INSTITUTIONS = r"(?:библиотек|завод|институт|музе|парк|площад|стадион|театр|улиц|университет|школ)\w*\s+им\."
 """In full "имени"; им is also "them"."""
@@ -33,10 +50,12 @@ _JAPANESE_AFTER_QUESTIONS = (
 
 _INSIDE = {
     "en": rf"\b(?i:{_ENGLISH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)",
-    "de": rf"\b(?i:{_BEFORE_GERMAN_ORDINALS})\s+\d{{1,3}}\.\s+{_JOINT}(?!(?:{_BEGIN_GERMAN_SENTENCES})\b)",
+    "de": (
+        rf"\b(?i:{_GERMAN})\.\s+{_JOINT}"
+        rf"|(?:\b(?i:{_BEFORE_GERMAN_ORDINALS})\s+\d{{1,3}}\.|{_GERMAN_TITLE})\s+{_JOINT}(?!(?:{_BEGIN_GERMAN_SENTENCES})\b)"
+    ),
     "fr": (
         rf"(?:^|[\s(«'’])(?:(?:{_FRENCH_TITLES}|{_FRENCH})\.\s+{_JOINT}|(?i:{_FRENCH_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d))"
-        rf"|[A-Za-zÀ-ÿ]\.{_JOINT}-|(?:-C|-à-d)\.\s+{_JOINT}(?=[a-zà-ÿ])"
     ),
     "ru": (
         rf"\b(?i:{_RUSSIAN_BEFORE_NUMBERS})\.\s+{_JOINT}(?=\d)|\b(?i:{_RUSSIAN_BEFORE_NAMES})\.\s+{_JOINT}(?=[А-ЯЁ])"
@@ -50,17 +69,60 @@ _INSIDE = {
         rf"|[A-Za-z]\.{_JOINT}(?=\S)|(?<![A-Za-z])(?:Dr|Mrs?|Ms|No|St|[Vv]ol)\.\s+{_JOINT}"
     ),
 }
-INSIDE = {language: re.compile(pattern) for language, pattern in _INSIDE.items()}
+_ANYWHERE = re.compile(f"{_EVERYWHERE}|{_INITIALS}")
+INSIDE = {language: re.compile(f"{pattern}|{_ANYWHERE.pattern}") for language, pattern in _INSIDE.items()}
 """Joints inside a sentence."""
+
+_SHORT_WORD = re.compile(
+    r"(?<![^\W_])[^\W\d_]{0,5}[^\W\d_aeiouyàâäåæèéêëìíîïòóôöøœùúûüаеёиоуыэюя]\.\s+$", re.IGNORECASE
+)
+_SURE_END = re.compile(r"(?:[!?]|[^.]\.)\s+$")
+"""Behind an ellipsis a sentence may go on."""
+_NO_WORD = re.compile(r"^[\W_]+")
 
 
 def rejoined(parts: list[str], language: str) -> list[int]:
     """Lengths of the sentences in a text that was parted at every full stop that may end one."""
-    inside = INSIDE.get(language)
-    lengths = [len(part) for part in parts[:1]]
+    parts = _merged(parts, partial(_is_inside, INSIDE.get(language, _ANYWHERE)))
+    if _begin_with_capitals(parts):
+        parts = _merged(parts, lambda before, part: _begins_small(part) and _is_short(before))
+    return [*map(len, parts)]
+
+
+def _merged(parts: list[str], go_on: Callable[[str, str], bool]) -> list[str]:
+    merged = parts[:1]
     for before, part in pairwise(parts):
-        if inside is not None and inside.search(f"{before}{_JOINT}{part}"):
-            lengths[-1] += len(part)
+        if go_on(before, part):
+            merged[-1] += part
         else:
-            lengths.append(len(part))
-    return lengths
+            merged.append(part)
+    return merged
+
+
+def _is_inside(joints: re.Pattern[str], before: str, part: str) -> bool:
+    return joints.search(f"{before}{_JOINT}{part[:_NEAR]}", max(0, len(before) - _NEAR)) is not None
+
+
+def _begin_with_capitals(parts: list[str]) -> bool:
+    """Whether sentences do: a capital alone may be a pronoun, and a small letter may follow an abbreviation."""
+    first, *others = parts
+    first = _NO_WORD.sub("", first)
+    is_seen = not first[:1].isalpha() or any(one[:1].isupper() and one[1:2].islower() for one in (first, *others))
+    return (
+        is_seen
+        and not _begins_small(first)
+        and not any(
+            _begins_small(part) and _SURE_END.search(before) and not _is_short(before)
+            for before, part in pairwise(parts)
+        )
+    )
+
+
+def _is_short(before: str) -> bool:
+    """Whether the last word may be an abbreviation: hardly any ends in a vowel."""
+    return _SHORT_WORD.search(before, max(0, len(before) - _NEAR)) is not None
+
+
+def _begins_small(part: str) -> bool:
+    """With a word in small letters: iPhone is none."""
+    return part[:1].islower() and not part[1:2].isupper()

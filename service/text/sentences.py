@@ -71,9 +71,11 @@ def sentence_spans(text: str, language: str) -> list[Span]:
     spans, start = [], 0
     lines = text.splitlines(keepends=True)
     marked = _lines_with_letters(lines) if len(lines) > 1 else set()
-    for i, (line, gaps) in enumerate(zip(lines, _gaps(lines), strict=True)):
+    gaps = _gaps(lines) if GAP.search(text) else None
+    for i, line in enumerate(lines):
         position = 0
-        for end in [*sorted(gaps.union(match.end() for match in CELLS.finditer(line))), len(line)]:
+        ends = [match.end() for match in CELLS.finditer(line)]
+        for end in [*(sorted(gaps[i].union(ends)) if gaps else ends), len(line)]:
             if end <= position:  # inside white space before a mark
                 continue
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)

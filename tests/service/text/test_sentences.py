@@ -90,6 +90,33 @@ def test_marks_of_entries_and_lines_between_columns_are_no_part_of_sentences(tex
         ("ja", "・犬\n(株) 山田\n(ア) 猫", ["犬", "(株) 山田", "猫"]),
         ("ja", "「行くよ。」「はい。」", ["「行くよ。」", "「はい。」"]),
         ("en", "See vol. 3 of it. It is approx. 5 km.", ["See vol. 3 of it.", "It is approx. 5 km."]),
+        ("en", "Open Mon.-Fri. from 9. Add 2 tbsp. of it.", ["Open Mon.-Fri. from 9.", "Add 2 tbsp. of it."]),
+        ("en", "it is approx. ten. I am tired. see you", ["it is approx.", "ten.", "I am tired.", "see you"]),
+        ("en", "I like it. the dog is mad. see you", ["I like it.", "the dog is mad.", "see you"]),
+        ("en", "Close the door. iPhones ring.", ["Close the door.", "iPhones ring."]),
+        (
+            "de",
+            "20 Euro inkl. MwSt. und Versand. Dipl.-Ing. Ott ist da.",
+            ["20 Euro inkl. MwSt. und Versand.", "Dipl.-Ing. Ott ist da."],
+        ),
+        (
+            "de",
+            "Der Dr.-Ing. Ott ist Mo.-Fr. da. Mo.-Fr. Ott ruht.",
+            ["Der Dr.-Ing. Ott ist Mo.-Fr. da.", "Mo.-Fr.", "Ott ruht."],
+        ),
+        (
+            "fr",
+            "Ici J.-J. Rousseau est né. En 50 av. J.-C. Les Gaulois.",
+            ["Ici J.-J. Rousseau est né.", "En 50 av. J.-C.", "Les Gaulois."],
+        ),
+        (
+            "fr",
+            "S.N.C.F. annonce tout. Voir op. cit. p. 5 le 5 janv. 1990.",
+            ["S.N.C.F. annonce tout.", "Voir op. cit. p. 5 le 5 janv. 1990."],
+        ),
+        ("fr", "Le magasin est lun. et mar. fermé.", ["Le magasin est lun. et mar. fermé."]),
+        ("ru", "Это англ. слово. Он ушёл 5 янв. 1990 года.", ["Это англ. слово.", "Он ушёл 5 янв. 1990 года."]),
+        ("es", "La tienda abre lun.-vie. de 9 a 5.", ["La tienda abre lun.-vie. de 9 a 5."]),
     ],
 )
 def test_a_full_stop_of_an_abbreviation_or_an_ordinal_ends_nothing(
