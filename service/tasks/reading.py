@@ -81,9 +81,10 @@ class Reader:
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.writes, terms)
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         slots = SlotsOfText(self.slots, text)
+        ends = {span.end for span in sentence_spans(text, self.direction.source_subtag)} if kept else set[int]()
         while True:
             protected = protect(text, kept, apostrophes(text), slots.word)
-            paragraph = Paragraph(protected, self._sentences(protected, passage), named)
+            paragraph = Paragraph(protected, self._sentences(protected, passage, ends), named)
             if not kept or not self._misread(paragraph, slots):
                 return paragraph
 
@@ -114,9 +115,9 @@ class Reader:
         slots.give_up(too_many)
         return bool(misread or too_many)
 
-    def _sentences(self, protected: Protected, passage: Passage) -> list[Sentence]:
+    def _sentences(self, protected: Protected, passage: Passage, ends: set[int]) -> list[Sentence]:
         text, prefix = protected.text, self.direction.source_prefix
-        found = (stripped(text, span) for span in self._spans(protected, passage))
+        found = (stripped(text, span) for span in self._spans(protected, passage, ends))
         # The rest is the same in every language.
         spans = [span for span in found if span is not None and protected.has_words(span)]
         sentences = []
@@ -125,9 +126,9 @@ class Reader:
             sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size), prefix))
         return sentences
 
-    def _spans(self, protected: Protected, passage: Passage) -> list[Span]:
+    def _spans(self, protected: Protected, passage: Passage, ends: set[int]) -> list[Span]:
         if passage.sentences is not None:
             return joined(map(protected.edits.after, passage.sentences))
         if self.split_sentences:
-            return sentence_spans(protected.text, self.direction.source_subtag)
+            return [*protected.parted(sentence_spans(protected.text, self.direction.source_subtag), ends)]
         return [*protected.between_breaks()]

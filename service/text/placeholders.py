@@ -2,10 +2,11 @@
 afterwards."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from service.text.kept_kinds import FLAGS, Reads
 from service.text.kept_spans import Kept
@@ -54,6 +55,21 @@ class Protected:
                 yield Span(start, placeholder.place.start)
                 start = placeholder.place.end
         yield Span(start, len(self.text))
+
+    def parted(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
+        """Sentences of the protected text, which end, too, where one of the original does right behind a placeholder.
+
+        Args:
+            ends: where sentences of the original end.
+        """
+        behind = [
+            one.place.end
+            for one in self.placeholders
+            if one.span.end in ends and self.original[one.span.end : one.span.end + 1].isspace()
+        ]
+        for span in sentences:
+            inside = behind[bisect_right(behind, span.start) : bisect_left(behind, span.end)]
+            yield from (Span(*pair) for pair in pairwise([span.start, *inside, span.end]))
 
     def has_words(self, span: Span) -> bool:
         """Whether a part of the protected text has a letter that is in no stand-in."""

@@ -15,7 +15,7 @@ from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
 from service.text.slots import Slot
 from service.text.spans import Span
-from service.text.terms import NO_TERMS
+from service.text.terms import NO_TERMS, Terms
 from service.text.tokenization import Tokenizer
 
 
@@ -31,6 +31,19 @@ def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: 
     known = replace(read, passage=replace(read.passage, sentences=sentences))
     (paragraph,) = reader.manuscript(known).paragraphs
     assert [sentence.span.of(paragraph.protected.text) for sentence in paragraph.sentences] == ["see dog man.", "a cat"]
+
+
+def test_a_sentence_ends_behind_a_term_where_it_does_in_the_text(translator_artifact: Artifact) -> None:
+    tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
+    [[source_id, *_]] = tokenizer.encode(["dog"])
+    slots = (Slot("dog", source_id, source_id),)
+    terms = Terms(["U.S."])
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, terms)
+    (paragraph,) = reader.manuscript(plain.read("see the U.S. It is big")).paragraphs
+    assert [sentence.span.of(paragraph.protected.text) for sentence in paragraph.sentences] == [
+        "see the dog",
+        "It is big",
+    ]
 
 
 def test_a_line_of_thousands_is_read_a_few_times(
