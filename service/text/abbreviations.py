@@ -35,6 +35,8 @@ _BEGIN_GERMAN_SENTENCES = (
     "|Kommst|Kommt|Man|Mein|Meine|Mit|Morgen|Nach|Nicht|Nun|Nur|Ob|Oder|Sein|Seine|Seit|Sie|Sind|So|Sonst|Und|Unser"
     "|Unsere|Vielleicht|Von|Vor|Wann|War|Waren|Warum|Was|Weil|Wenn|Wer|Wie|Will|Willst|Wir|Wird|Wo|Zu|Zum|Zuerst"
 )
+BEGINS_SENTENCE = {"de": re.compile(rf"(?:{_BEGIN_GERMAN_SENTENCES})\b")}
+"""Words that do, in languages that write nouns with capitals."""
 _RUSSIAN_BEFORE_NUMBERS = (
     "авг|апр|гл|дек|ию[лн]|кв|корп|мар|нояб?|ок|окт|пп?|прибл|разд|рис|сент?|см|ст|стр|табл|тел|февр?|ч|янв"
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import sentencex
 
-from service.text.abbreviations import rejoined
+from service.text.abbreviations import BEGINS_SENTENCE, rejoined
 from service.text.scripts import LETTER, is_unspaced
 from service.text.spans import Span
 
@@ -51,6 +51,20 @@ QUOTATION_MARKS = str.maketrans("『』", "「」")
 """The library ends sentences inside the former, and not inside the latter."""
 WIDE_END = re.compile(rf"(?<=[。！？])(?={LETTER})")
 """Where a sentence ends without space, and the library does not see it."""
+
+_HEART_OR_TINT = (
+    r"\u2764\U0001f493-\U0001f49f\U0001f5a4\U0001f90d\U0001f90e\U0001f9e1\U0001fa75-\U0001fa77"
+    r"\ufe0f\u200d\u2640\u2642\U0001f3fb-\U0001f3ff"
+)
+_FEELING = (
+    r"\u2639\u263a\u2728\u270a-\u270d\U0001f389\U0001f38a\U0001f440-\U0001f450\U0001f4aa\U0001f4af\U0001f525"
+    r"\U0001f600-\U0001f64f\U0001f90c-\U0001f93a\U0001f970-\U0001f97a\U0001fae0-\U0001fae9\U0001faf0-\U0001faf8"
+)
+EMOJI_END = re.compile(
+    rf"(?<=\s)[{_HEART_OR_TINT}]*+[{_FEELING}][{_FEELING}{_HEART_OR_TINT}]*+\s+"
+    r"(?=[A-ZÀ-ÖØ-ÞА-ЯЁ](?![A-ZÀ-ÖØ-ÞА-ЯЁ]))"
+)
+"""Faces and hands may end a sentence. A heart may be its verb; others may stand before the name of what they show."""
 
 WINDOW = 2_000
 """Sentences are looked for in so many characters at a time. Among quotation marks the time grows with the square of the
@@ -112,12 +126,29 @@ def _lengths(line: str, language: str) -> Iterator[int]:
     while start < len(line):
         window = line[start : start + WINDOW]
         parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
+        if not window.isascii():
+            parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
         lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
             lengths.pop()  # the last sentence may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]
         yield from lengths
         start += sum(lengths)
+
+
+def _parted_by_emoji(part: str, language: str) -> Iterator[str]:
+    """Behind an emoji that ends a sentence there are two words or more, and before it, unless the words tell it."""
+    start, begins = 0, BEGINS_SENTENCE.get(language)
+    for match in EMOJI_END.finditer(part):
+        is_start = begins.match(part, match.end()) if begins else _has_words(part[start : match.start()])
+        if is_start and _has_words(part[match.end() :]):
+            yield part[start : match.end()]
+            start = match.end()
+    yield part[start:]
+
+
+def _has_words(part: str) -> bool:
+    return len(part.split(None, 1)) == 2
 
 
 def _up_to_a_word(window: str) -> int:

@@ -5,6 +5,7 @@ import pytest
 from service.text import placeholders
 from service.text.kept_spans import apostrophes
 from service.text.restoration import untranslated
+from service.text.sentences import sentence_spans
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
 
@@ -47,6 +48,25 @@ def test_what_is_only_kept_spans_and_marks_has_no_words(text: str, expected: boo
     protected = protect(text)
     assert protected.has_words(Span(0, len(protected.text))) == expected
     assert untranslated(protected).text == text
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "keep", "expected"),
+    [
+        ("en", "I live in the U.S. It is big.", "U.S.", ["I live in the Boston", "It is big."]),
+        ("en", "The U.S. Army is big. So is {a}.", "U.S.", ["The Boston Army is big.", "So is Tom."]),
+        ("en", "Thank you 🙏 I love it 😍 See you soon", "", ["Thank you", "I love it", "See you soon"]),
+        ("ja", "これは娘。は歌う。", "娘。", ["これはBostonは歌う。"]),
+    ],
+)
+def test_a_sentence_ends_behind_what_is_kept_where_it_does_in_the_text(
+    language: str, text: str, keep: str, expected: list[str]
+) -> None:
+    at = text.index(keep)
+    protected = protect(text, [Span(at, at + len(keep))] if keep else [])
+    ends = {span.end for span in sentence_spans(text, language)}
+    parted = protected.parted(sentence_spans(protected.text, language), ends)
+    assert [span.of(protected.text).strip() for span in parted] == expected
 
 
 def test_words_are_those_of_the_part_that_is_asked_for() -> None:

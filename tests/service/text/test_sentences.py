@@ -125,6 +125,24 @@ def test_a_full_stop_of_an_abbreviation_or_an_ordinal_ends_nothing(
     assert sentences(text, language) == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "Thank you 🙏🏽 I love it 😍 See you soon", ["Thank you 🙏🏽", "I love it 😍", "See you soon"]),
+        ("en", "I love you so ❤️🥰❤️ Have a nice day", ["I love you so ❤️🥰❤️", "Have a nice day"]),
+        ("ru", "Спасибо тебе 🙏 До встречи", ["Спасибо тебе 🙏", "До встречи"]),
+        ("de", "Danke 🙏 Ich liebe es 😍 Bis bald", ["Danke 🙏", "Ich liebe es 😍", "Bis bald"]),
+        ("de", "Heute gibt es 😋 Pizza mit Käse", ["Heute gibt es 😋 Pizza mit Käse"]),
+        ("en", "I ❤ Paris and we all 💙 New York", ["I ❤ Paris and we all 💙 New York"]),
+        ("en", "We 😍 Paris a lot and love 😍 Rome", ["We 😍 Paris a lot and love 😍 Rome"]),
+        ("en", "We saw it 😍 NASA is great", ["We saw it 😍 NASA is great"]),
+        ("en", "Welcome to 🏖 Miami Beach and 🇫🇷 France is", ["Welcome to 🏖 Miami Beach and 🇫🇷 France is"]),
+    ],
+)
+def test_emoji_end_sentences_that_begin_with_capitals(language: str, text: str, expected: list[str]) -> None:
+    assert sentences(text, language) == expected
+
+
 def test_white_space_only_has_no_sentences() -> None:
     assert sentences(" \n\t \r\n") == []
 
