@@ -41,8 +41,11 @@ MARK = re.compile(
 )
 """What stands before an entry of a list, a heading or a quoted line."""
 
-LETTER_MARK = re.compile(r"\s*([^\W\d_])\.\s+(?=\S)")
-"""A mark if the line before or after has the letter before or after: "A. Einstein" alone is a name."""
+LETTER_MARK = re.compile(r"\s*([^\W\d_]|[ivxlc]{2,8}|[IVXLC]{2,8})\.\s+(?=\S)")
+"""A mark if the line before or after has the letter or Roman numeral before or after: "A. Einstein" alone is a name."""
+_TENS, _ONES = " X XX XXX XL L LX LXX LXXX XC", " I II III IV V VI VII VIII IX"
+_NUMERALS = frozenset(pairwise(tens + ones for tens in _TENS.split(" ") for ones in _ONES.split(" ")))
+"""Each Roman numeral and the next."""
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: the library panics where it is between a capital letter and a full stop."""
@@ -111,13 +114,19 @@ def _gaps(lines: Sequence[str]) -> list[set[int]]:
 
 
 def _lines_with_letters(lines: Sequence[str]) -> set[int]:
-    """Numbers of the lines that begin with "a.", next to one with "b.", and so on."""
+    """Numbers of the lines that begin with "a." or "I.", next to one with "b." or "II.", and so on."""
     letters = [(i, LETTER_MARK.match(line)) for i, line in enumerate(lines) if not line.isspace()]
     marked = set()
     for (i, this), (j, following) in pairwise(letters):
-        if this and following and ord(following[1]) - ord(this[1]) == 1:
+        if this and following and _are_in_order(this[1], following[1]):
             marked |= {i, j}
     return marked
+
+
+def _are_in_order(mark: str, following: str) -> bool:
+    if len(mark) == len(following) == 1 and ord(following) - ord(mark) == 1:
+        return True
+    return mark.isupper() == following.isupper() and (mark.upper(), following.upper()) in _NUMERALS
 
 
 def _lengths(line: str, language: str) -> Iterator[int]:
