@@ -47,6 +47,9 @@ _TENS, _ONES = " X XX XXX XL L LX LXX LXXX XC", " I II III IV V VI VII VIII IX"
 _NUMERALS = frozenset(pairwise(tens + ones for tens in _TENS.split(" ") for ones in _ONES.split(" ")))
 """Each Roman numeral and the next."""
 
+NOTE_MARK = re.compile(r"[*†‡¹²³⁰⁴-⁹]++(?:\s+|$)")
+"""Of a footnote: behind a full stop it belongs to the sentence before."""
+
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """White space of more than one byte: the library panics where it is between a capital letter and a full stop."""
 
@@ -137,12 +140,23 @@ def _lengths(line: str, language: str) -> Iterator[int]:
         parts = [part for parts in sentencex.segment(language, window) for part in WIDE_END.split(parts)]
         if not window.isascii():
             parts = [part for parts in parts for part in _parted_by_emoji(parts, language)]
+        parts = _with_note_marks(parts)
         lengths = rejoined(parts, language) if len(parts) > 1 else [*map(len, parts)]
         if start + WINDOW < len(line):
             lengths.pop()  # the last sentence may go on behind the window
             lengths = lengths or [_up_to_a_word(window)]
         yield from lengths
         start += sum(lengths)
+
+
+def _with_note_marks(parts: list[str]) -> list[str]:
+    marked = parts[:1]
+    for part in parts[1:]:
+        mark = NOTE_MARK.match(part) if not marked[-1][-1:].isspace() else None
+        end = mark.end() if mark else 0
+        marked[-1] += part[:end]
+        marked += [part[end:]] if part[end:] else []
+    return marked
 
 
 def _parted_by_emoji(part: str, language: str) -> Iterator[str]:

@@ -37,6 +37,7 @@ def test_a_line_break_ends_a_sentence() -> None:
         ("1.1 Overview\n1.2.3. The dog\n1.5 million", ["Overview", "The dog", "1.5 million"]),
         ("a. Open it.\nb. Go.\n\nC. Einstein was here.", ["Open it.", "Go.", "C. Einstein was here."]),
         ("А. Один\nБ. Два", ["Один", "Два"]),
+        ("It is.* Go.²³ *He* is. Go.†\nOh.*He* is.", ["It is.*", "Go.²³", "*He* is.", "Go.†", "Oh.", "*He* is."]),
         ("I. Open it.\nII. Go.\n\nix. One\nx. Two\nxi. Three", ["Open it.", "Go.", "One", "Two", "Three"]),
         ("I. Newton\nIII. One\nV. Woolf\nvi. two", ["I. Newton", "III.", "One", "V. Woolf", "vi.", "two"]),
         ("A. Einstein was here.\nI. Newton too.", ["A. Einstein was here.", "I. Newton too."]),
