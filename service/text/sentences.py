@@ -27,6 +27,12 @@ WIDE_GAP = 3
 
 _MARK_LETTER = r"[^\W\d_\u3400-\U0010ffff]"
 """No kanji: (株) is a company."""
+_CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
+_COUNTED = (
+    "Uhr|Euro|Dollar|Franken|EUR|USD|CHF|Prozent|Grad|Milli(?:on|arde)n|Mio|Mrd|(?:Kilo)?Meter|Kilo|Liter"
+    "|[KMGT]B|[KMG]Hz"
+)
+"""Words of which a number before them says how many: it begins no heading."""
 _TIMING = r"(?:\d{2,4}:)?\d\d:\d\d[.,]\d{3}"
 MARK = re.compile(
     rf"""
@@ -34,9 +40,10 @@ MARK = re.compile(
     | \s*
       (?: (?:[-–—*+•·‣◦▪>|]+ | \#{{1,6}} | \(?(?:\d{{1,3}}|{_MARK_LETTER}|[ivx]{{2,4}})\))(?:\s+|$)
         | \(?\d{{1,3}}\)(?=[^\W\d_])
-        | (?: [・※①-⑳] | （(?:\d{{1,3}}|{_MARK_LETTER})） | \d{{1,3}}．(?!\d) )\s*
+        | (?: [・※①-⑳] | （(?:\d{{1,3}}|{_MARK_LETTER})） | (?:\d{{1,3}}|[ア-ン])．(?!\d) )\s*
         | (?!\d{{1,3}}(?:\.\d{{3}})+\s)  # "1.1 Overview", but neither "1.5 million", "3.000 Menschen" nor "10.30 Uhr"
-          \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?=[A-ZÀ-ÖØ-ÞА-ЯЁ])(?!Uhr\b) )+""",  # noqa: RUF001
+          \d{{1,3}}(?:\.\d{{1,3}})+\.?\s+(?={_CAPITAL})(?!(?:{_COUNTED})\b)
+        | [\#№§][ ]?\d{{1,3}}\.?\s+(?={_CAPITAL}(?!{_CAPITAL})) )+""",  # "§ 1 Scope", but not "§ 1 BGB"  # noqa: RUF001
     re.VERBOSE,
 )
 """What stands before an entry of a list, a heading or a quoted line."""
@@ -68,7 +75,7 @@ _FEELING = (
 )
 EMOJI_END = re.compile(
     rf"(?<=\s)[{_HEART_OR_TINT}]*+[{_FEELING}][{_FEELING}{_HEART_OR_TINT}]*+\s+"
-    r"(?=[A-ZÀ-ÖØ-ÞА-ЯЁ](?![A-ZÀ-ÖØ-ÞА-ЯЁ]))"
+    rf"(?={_CAPITAL}(?!{_CAPITAL}))"
 )
 """Faces and hands may end a sentence. A heart may be its verb; others may stand before the name of what they show."""
 
