@@ -14,7 +14,7 @@ from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
 from service.text.kept_spans import apostrophes, kept_spans
 from service.text.languages import Direction
 from service.text.placeholders import Protected, protect
-from service.text.sentences import sentence_spans, stripped
+from service.text.sentences import ends_of, sentence_spans, stripped
 from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
 from service.text.spans import Span, joined, overlapping
 from service.text.terms import NO_TERMS, Terms
@@ -81,7 +81,7 @@ class Reader:
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.writes, terms)
         named = sorted([*passage.keep, *(term.span for term in terms)], key=lambda span: span.pair)
         slots = SlotsOfText(self.slots, text)
-        ends = {span.end for span in sentence_spans(text, self.direction.source_subtag)} if kept else set[int]()
+        ends = ends_of(text, self.direction.source_subtag) if kept else set[int]()
         while True:
             protected = protect(text, kept, apostrophes(text), slots.word)
             paragraph = Paragraph(protected, self._sentences(protected, passage, ends), named)

@@ -60,7 +60,7 @@ class Protected:
         """Sentences of the protected text, which end, too, where one of the original does right behind a placeholder.
 
         Args:
-            ends: where sentences of the original end.
+            ends: where sentences of the original end, and marks before them.
         """
         behind = [
             one.place.end

@@ -114,6 +114,14 @@ def sentence_spans(text: str, language: str) -> list[Span]:
     return [span for span in spans if span is not None]
 
 
+def ends_of(text: str, language: str) -> set[int]:
+    """Where the sentences of a text end, and the marks before them."""
+    spans = sentence_spans(text, language)
+    before = (Span(last.end, span.start) for last, span in pairwise([Span(0, 0), *spans]))
+    marks = (gap.start + len(gap.of(text).rstrip()) for gap in before)
+    return {span.end for span in spans}.union(marks)
+
+
 def _gaps(lines: Sequence[str]) -> list[set[int]]:
     """Where a column of each line begins behind spaces: many, or two if one of a line beside it begins there, too."""
     columns = [{match.end(): len(match.group()) for match in GAP.finditer(line)} for line in lines]

@@ -5,7 +5,7 @@ import pytest
 from service.text import placeholders
 from service.text.kept_spans import apostrophes
 from service.text.restoration import untranslated
-from service.text.sentences import sentence_spans
+from service.text.sentences import ends_of, sentence_spans
 from service.text.spans import Span
 from tests.service.stand_ins import protect, restore
 
@@ -56,6 +56,7 @@ def test_what_is_only_kept_spans_and_marks_has_no_words(text: str, expected: boo
         ("en", "I live in the U.S. It is big.", "U.S.", ["I live in the Boston", "It is big."]),
         ("en", "The U.S. Army is big. So is {a}.", "U.S.", ["The Boston Army is big.", "So is Tom."]),
         ("en", "Thank you 🙏 I love it 😍 See you soon", "", ["Thank you", "I love it", "See you soon"]),
+        ("en", "№ 1 Open it.\n- № 2 Go.", "", ["37", "Open it.", "48", "Go."]),
         ("ja", "これは娘。は歌う。", "娘。", ["これはBostonは歌う。"]),
     ],
 )
@@ -64,8 +65,7 @@ def test_a_sentence_ends_behind_what_is_kept_where_it_does_in_the_text(
 ) -> None:
     at = text.index(keep)
     protected = protect(text, [Span(at, at + len(keep))] if keep else [])
-    ends = {span.end for span in sentence_spans(text, language)}
-    parted = protected.parted(sentence_spans(protected.text, language), ends)
+    parted = protected.parted(sentence_spans(protected.text, language), ends_of(text, language))
     assert [span.of(protected.text).strip() for span in parted] == expected
 
 
