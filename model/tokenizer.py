@@ -113,7 +113,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, end_of_sequence: bool
     tokenizer.train_from_iterator(texts, trainer)
     if end_of_sequence:
         end_with(tokenizer, EOS, EOS_ID)
-    return _as_plain_text(tokenizer)
+    return as_plain_text(tokenizer)
 
 
 def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
@@ -121,7 +121,7 @@ def in_one_form(tokenizer: Tokenizer) -> Tokenizer:
     one_form = Tokenizer.from_str(tokenizer.to_str())
     own = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
     one_form.normalizer = normalizers.Sequence([*_ONE_FORM, *own])
-    return _as_plain_text(one_form)
+    return as_plain_text(one_form)
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
@@ -132,7 +132,18 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such tokenizer file")
-    return _as_plain_text(Tokenizer.from_file(str(path)))
+    return as_plain_text(Tokenizer.from_file(str(path)))
+
+
+def as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
+    """Read a user's text whole and alone, and "</s>" in it as the four characters it is, never as a command.
+
+    Files keep how their tokenizer was used last: where it cut texts off, and filled them up.
+    """
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    return tokenizer
 
 
 def end_with(tokenizer: Tokenizer, token: str, token_id: int) -> None:
@@ -147,7 +158,7 @@ def with_dropout(tokenizer: Tokenizer, probability: float) -> Tokenizer:
     """
     dropping = Tokenizer.from_str(tokenizer.to_str())
     dropping.model.dropout = probability
-    return _as_plain_text(dropping)
+    return as_plain_text(dropping)
 
 
 def special_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
@@ -179,9 +190,3 @@ def byte_ids(tokenizer: Tokenizer) -> list[int]:
 def cut_source(ids: list[int], limit: int) -> list[int]:
     """Of a source longer than `limit` tokens the first ones, and its </s>."""
     return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
-
-
-def _as_plain_text(tokenizer: Tokenizer) -> Tokenizer:
-    """Read "</s>" in a user's text as the four characters it is, never as a command."""
-    tokenizer.encode_special_tokens = True
-    return tokenizer

@@ -14,7 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import TOKENIZER_CONFIG, read_json, read_json_if_there
 from model.importing.imported import ModelImportError
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.tokenizer import special_around
+from model.tokenizer import as_plain_text, special_around
 
 TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
     "tokenizer.json",
@@ -49,9 +49,7 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
         raise ModelImportError(
             f"its tokenizer is missing: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES}"
         )
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.encode_special_tokens = True
+    tokenizer = as_plain_text(tokenizer)
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
         raise ModelImportError(f"its tokenizer has a token {last}, and the model has {vocab_size} tokens from 0 on")
@@ -77,7 +75,7 @@ def length_limits(directory: Path) -> list[int]:
 
 
 def read_whole(directory: Path) -> Tokenizer:
-    """Of a tokenizer.json, as it is.
+    """Of a tokenizer.json, which cuts off nothing and adds no padding.
 
     Raises:
         ModelImportError: it is damaged.
@@ -91,7 +89,7 @@ def read_whole(directory: Path) -> Tokenizer:
         tokenizer.decoder = (
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
-    return tokenizer
+    return as_plain_text(tokenizer)
 
 
 def _word_pieces(directory: Path) -> Tokenizer:

@@ -86,8 +86,11 @@ class Tokenizer:
             self._tokenizer = tokenizers.Tokenizer.from_buffer(content or path.read_bytes())
         except Exception as error:  # the library raises bare Exception
             raise ArtifactRefused(f"{path}: not a tokenizer: {error}") from error
-        # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch.
+        # "</s>" in a user's text is four characters, not a command. The file format does not keep this switch, but
+        # keeps where a tokenizer cut texts off and filled them up when it was saved.
         self._tokenizer.encode_special_tokens = True
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
         self._vocabulary = vocabulary
         self._reads_white_space = reads_white_space
         decoder = self._tokenizer.decoder

@@ -82,6 +82,17 @@ def test_a_saved_tokenizer_reads_texts_the_same(tokenizer: Tokenizer, tmp_path: 
     assert [loaded.id_to_token(i) for i in range(len(SPECIAL_TOKENS))] == list(SPECIAL_TOKENS)
 
 
+def test_a_tokenizer_that_was_saved_while_it_cut_off_and_filled_up_reads_texts_whole(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    saved = Tokenizer.from_str(tokenizer.to_str())
+    saved.enable_truncation(4)
+    saved.enable_padding(length=40)
+    saved.save(str(tmp_path / "tokenizer.json"))
+    loaded = load_tokenizer(tmp_path / "tokenizer.json")
+    assert loaded.encode(TEXTS[0]).ids == tokenizer.encode(TEXTS[0]).ids
+
+
 def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent\.json: no such tokenizer file"):
         load_tokenizer(tmp_path / "absent.json")

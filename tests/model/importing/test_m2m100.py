@@ -11,6 +11,7 @@ from transformers import M2M100ForConditionalGeneration
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import TransformerConfig
 from model.decoding.search import beam_search, greedy_search
+from model.importing import m2m100
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
@@ -85,6 +86,17 @@ def test_greedy_and_beam_search_find_what_generate_finds(made: Made) -> None:
 def test_a_language_that_the_model_does_not_have_is_refused(made: Made, tmp_path: Path) -> None:
     with pytest.raises(ModelImportError, match="the model has no language xx; there are "):
         import_model(str(made[1]), tmp_path / "c", Options(targets=("xx",)))
+
+
+def test_texts_are_read_whole_by_a_tokenizer_that_was_saved_while_it_cut_off_and_filled_up(tmp_path: Path) -> None:
+    write_m2m100(tmp_path, "nllb")
+    original = tokenizer_of(tmp_path, "nllb")
+    expected = original(ENGLISH).input_ids
+    original(ENGLISH, padding="max_length", truncation=True, max_length=60)
+    original.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "tokenizer.json").read_text())["padding"] is not None
+    tokenizer = m2m100.read(tmp_path, Options()).tokenizer
+    assert [encoding.ids for encoding in tokenizer.encode_batch(ENGLISH)] == [ids[1:] for ids in expected]
 
 
 def test_an_older_template_is_refused(tmp_path: Path) -> None:

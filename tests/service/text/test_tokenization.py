@@ -25,6 +25,16 @@ def test_a_source_ends_with_the_end_of_sequence_and_decoding_drops_it(tokenizer:
     assert tokenizer.decode(encoded) == ["the dog runs", "a cat"]
 
 
+def test_a_tokenizer_that_was_saved_while_it_cut_off_and_filled_up_reads_texts_whole(
+    tokenizer: Tokenizer, artifacts: Path
+) -> None:
+    saved = tokenizers.Tokenizer.from_file(str(artifacts / "tiny-en-fr" / "tokenizer.json"))
+    saved.enable_truncation(2)
+    saved.enable_padding(length=9)
+    texts = ["the dog runs", "a cat"]
+    assert Tokenizer(artifacts, saved.to_str().encode()).encode(texts) == tokenizer.encode(texts)
+
+
 def test_bytes_that_are_no_character_are_left_out_of_translations(normalizing: Tokenizer) -> None:
     half = next(i for i, piece in normalizing.pieces.items() if piece == b"\xf0")
     (dog,) = normalizing.encode(["dog"])
