@@ -7,8 +7,6 @@ TRAIN = $(BIN)/python -m model train $(if $(DATA),--data $(DATA))
 MODELS := $(notdir $(wildcard artifacts/*))
 # ONNX Runtime for this machine: the CPU's is a tenth as large as the one with CUDA's libraries.
 PROVIDER := $(if $(shell command -v nvidia-smi),cuda,cpu)
-# Of an imported model: what its source is called.
-NAME ?= $(patsubst %.argosmodel,%,$(patsubst %.zip,%,$(patsubst %.tar.gz,%,$(notdir $(patsubst %/,%,$(FROM))))))
 TORCH := $(shell grep -o 'torch==[0-9.]*' pyproject.toml)
 # Each service that a test starts would compile all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -39,10 +37,10 @@ export: $(VENV)/dev.installed ## Export the shipped artifacts anew, each in its 
 	set -e; for model in $(MODELS); do $(BIN)/python -m export artifacts/$$model artifacts/$$model; done
 
 model: $(VENV)/dev.installed ## Import a model and serve it from then on (make model FROM=Helsinki-NLP/opus-mt-en-fr; docs/bring-your-model.md).
-	@test -n "$(FROM)" || { echo "which one? make model FROM=a directory, an archive, or owner/name on the hub"; exit 1; }
-	rm -rf runs/$(NAME)/checkpoint
-	$(BIN)/python -m model import $(FROM) runs/$(NAME)/checkpoint --name $(NAME) $(OPTIONS)
-	$(BIN)/python -m export runs/$(NAME)/checkpoint artifacts/$(NAME) $(if $(PRECISION),--precision $(PRECISION))
+	@test -n "$$FROM" || { echo "which one? make model FROM=a directory, an archive, or owner/name on the hub"; exit 1; }
+	set -e; name="$${NAME:-$$(basename -- "$$FROM" | sed -E 's/(\.tar)?\.(argosmodel|bz2|gz|tar|tbz2?|tgz|txz|xz|zip)$$//')}"; \
+	$(BIN)/python -m model import "$$FROM" "runs/$$name/checkpoint" --name "$$name" --overwrite $(OPTIONS); \
+	$(BIN)/python -m export "runs/$$name/checkpoint" "artifacts/$$name" $(if $(PRECISION),--precision $(PRECISION))
 
 train: $(VENV)/dev.installed ## Train the shipped models into runs/ from the corpora in DATA (make train DATA=path).
 	set -e; for model in translate-en-fr translate-fr-en; do $(TRAIN) artifacts/$$model; done

@@ -94,12 +94,16 @@ def import_(
     language: Annotated[list[str] | None, typer.Option("--source", help="Language that it reads.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="Language that it writes.")] = None,
     prompt: Annotated[list[str] | None, typer.Option(help="NAME=TEXT put in front of texts to embed.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what an earlier import left there.")] = False,
 ) -> None:
     """Make a checkpoint of a model that was trained elsewhere (docs/bring-your-model.md)."""
+    for pair in prompt or []:
+        if "=" not in pair:
+            raise typer.BadParameter(f"{pair!r} is not NAME=TEXT", param_hint="--prompt")
     prompts = {name: text for name, _, text in (pair.partition("=") for pair in prompt or [])}
     options = Options(name, tuple(language or ()), tuple(target or ()), prompts)
     try:
-        imported = import_model(source, checkpoint, options, revision)
+        imported = import_model(source, checkpoint, options, revision, overwrite)
     except ModelImportError as error:
         raise ModelImportError(f"{source} is not imported: {error}") from error
     for note in imported.notes:

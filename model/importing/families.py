@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
+from model.config import ConfigError, load_config
 from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
@@ -51,26 +52,34 @@ NOT_READ: Mapping[str, str] = {
 """Why, by model_type."""
 
 
-def import_model(source: str, checkpoint: Path, options: Options, revision: str | None = None) -> Imported:
+def import_model(
+    source: str, checkpoint: Path, options: Options, revision: str | None = None, overwrite: bool = False
+) -> Imported:
     """Make a checkpoint of a model that was trained elsewhere. `checkpoint` appears only when all went well.
 
     Args:
         source: a directory, an archive, or an id of Hugging Face's hub.
         revision: of a hub's repository; None is its newest.
+        overwrite: whether what an earlier import left there is replaced.
 
     Raises:
         ModelImportError: the source is not there, damaged or incomplete, its model is not read here, or something is
             where the checkpoint should be.
     """
-    if checkpoint.exists():
+    if checkpoint.exists() and not (overwrite and _was_imported(checkpoint)):
         raise ModelImportError(f"{checkpoint} is in the way")
     with opened(source, revision) as found:
-        imported = read(found.directory, replace(options, name=options.name or found.name))
+        name = found.name if options.name is None else options.name
+        _refuse_no_name(name)
+        imported = read(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family says where a model is from"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
         imported = replace(imported, config=imported.config.model_copy(update={"provenance": provenance}))
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ModelImportError(f"{checkpoint.parent} cannot be made: {error.strerror}") from error
         with tempfile.TemporaryDirectory(dir=checkpoint.parent, prefix=f".{checkpoint.name}.") as workplace:
             new = Path(workplace) / "new"
             save_checkpoint(new, imported.config, imported.weights, imported.tokenizer, imported.vocabulary, dtype=None)
@@ -78,8 +87,24 @@ def import_model(source: str, checkpoint: Path, options: Options, revision: str 
             if imported.alignment is not None:
                 choice = imported.alignment.model_dump_json()
                 (new / ALIGNMENT).write_text(f'{{"choice": {choice}}}\n', encoding="utf-8")
+            if checkpoint.exists():
+                checkpoint.rename(Path(workplace) / "former")
             new.rename(checkpoint)
     return imported
+
+
+def _was_imported(checkpoint: Path) -> bool:
+    """Whether another import makes again what is there."""
+    try:
+        return load_config(checkpoint).provenance is not None
+    except (ConfigError, OSError):
+        return False
+
+
+def _refuse_no_name(name: str) -> None:
+    """A model's name is that of its directories too."""
+    if name in ("", ".", "..") or "/" in name:
+        raise ModelImportError(f"{name!r} is no name of a model: give it another with --name")
 
 
 def read(directory: Path, options: Options) -> Imported:

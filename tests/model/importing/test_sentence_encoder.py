@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from model import __main__
 from model.checkpoint import build_model
 from model.config import EmbedderConfig
 from model.importing import sentence_encoder
@@ -118,6 +120,12 @@ def test_prompts_are_those_of_the_model_and_those_that_are_named(tmp_path: Path)
         ModelImportError, match=rf"prompt 'query' is \d+ tokens, and the model reads at most {N_POSITIONS}"
     ):
         config_of(tmp_path, prompts={"query": "very " * N_POSITIONS})
+
+
+def test_a_prompt_without_a_text_is_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(__main__.app, ["import", str(tmp_path), str(tmp_path / "c"), "--prompt", "query"])
+    assert result.exit_code == 2
+    assert "'query' is not NAME=TEXT" in result.output
 
 
 @pytest.mark.parametrize(

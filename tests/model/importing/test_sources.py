@@ -1,6 +1,9 @@
 """Directories, archives and a hub."""
 
 import io
+import os
+import re
+import subprocess
 import tarfile
 import zipfile
 from pathlib import Path
@@ -9,9 +12,11 @@ from typing import Any
 import huggingface_hub
 import pytest
 
+from model.config import load_config, save_config
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.importing.sources import opened
+from tests.model.importing.encoder_checkpoints import write_encoder
 
 
 def test_an_archive_is_unpacked_down_to_its_files_and_gone_afterwards(tmp_path: Path) -> None:
@@ -78,6 +83,72 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     with pytest.raises(ModelImportError, match="is in the way"):
         import_model(str(tmp_path), tmp_path / "c", Options())
+
+
+def test_what_an_import_left_is_replaced_by_a_later_one_that_goes_well(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    source, checkpoint = str(tmp_path / "theirs"), tmp_path / "out" / "c"
+    import_model(source, checkpoint, Options("first"))
+    with pytest.raises(ModelImportError, match="is in the way"):
+        import_model(source, checkpoint, Options("second"))
+    with pytest.raises(ModelImportError, match="no directory"):
+        import_model("no/such/model", checkpoint, Options(), overwrite=True)
+    assert load_config(checkpoint).name == "first"
+    import_model(source, checkpoint, Options("second"), overwrite=True)
+    assert load_config(checkpoint).name == "second"
+    assert [path.name for path in checkpoint.parent.iterdir()] == ["c"]
+
+
+@pytest.mark.parametrize("left", ["file", "directory", "trained"])
+def test_nothing_that_was_not_imported_is_replaced(tmp_path: Path, left: str) -> None:
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    checkpoint = tmp_path / "c"
+    if left == "file":
+        checkpoint.write_text("mine")
+    else:
+        import_model(str(tmp_path / "theirs"), checkpoint, Options())
+        config = load_config(checkpoint).model_copy(update={"provenance": None})
+        save_config(checkpoint, config) if left == "trained" else (checkpoint / "config.yaml").unlink()
+    with pytest.raises(ModelImportError, match="is in the way"):
+        import_model(str(tmp_path / "theirs"), checkpoint, Options(), overwrite=True)
+
+
+def test_a_place_where_no_directory_can_be_is_told(tmp_path: Path) -> None:
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    (tmp_path / "file").touch()
+    for place in ("file/c", "file/more/c"):
+        with pytest.raises(ModelImportError, match="cannot be made"):
+            import_model(str(tmp_path / "theirs"), tmp_path / place, Options())
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/"])
+def test_a_name_that_no_directory_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelImportError, match="is no name of a model"):
+        import_model(str(tmp_path), tmp_path / "c", Options(name))
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("Helsinki-NLP/opus-mt-en-fr", "opus-mt-en-fr"),
+        ("here/my model/", "my model"),
+        ("translate-en_fr-1_9.argosmodel", "translate-en_fr-1_9"),
+        ("here/opus.tgz", "opus"),
+        ("opus 1.2.tar.bz2", "opus 1.2"),
+        ("..", ".."),
+    ],
+)
+def test_make_names_a_model_as_its_source_and_hands_it_on_whole(tmp_path: Path, source: str, name: str) -> None:
+    makefile = (Path(__file__).parents[3] / "Makefile").read_text(encoding="utf-8")
+    (recipe,) = re.findall(r"^model:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    recipe = recipe.replace("\t@", "\t").replace("$(BIN)/python", "printf '%s|'")
+    script = re.sub(r"(?<!\$)\$\((?:[^()]|\([^()]*\))*\)", "", recipe).replace("$$", "$")
+    done = subprocess.run(
+        ["sh", "-c", script], env={**os.environ, "FROM": source, "NAME": ""}, cwd=tmp_path, capture_output=True
+    )
+    checkpoint, artifact = f"runs/{name}/checkpoint", f"artifacts/{name}"
+    expected = ["-m", "model", "import", source, checkpoint, "--name", name, "--overwrite"]
+    assert done.stdout.decode().split("|") == [*expected, "-m", "export", checkpoint, artifact, ""]
 
 
 @pytest.mark.parametrize(("names", "wants_bin"), [(["model.safetensors"], False), (["pytorch_model.bin"], True)])
