@@ -11,7 +11,7 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from model.config import SpecialTokens
-from model.importing.hugging_face import TOKENIZER_CONFIG, read_json, read_json_if_there
+from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_json, read_json_if_there
 from model.importing.imported import ModelImportError
 from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.tokenizer import as_plain_text, special_around
@@ -23,6 +23,14 @@ TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
     "sentencepiece.bpe.model",
 )
 SPECIAL_TOKENS_MAP = "special_tokens_map.json"
+OF_ANY_KIND = ("PreTrainedTokenizer", "TokenizersBackend")
+"""Classes of transformers that take a tokenizer.json as it is."""
+OF_NORMALIZER = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+"""Settings of BERT's normalizer."""
 ENDLESS = 100_000
 """transformers writes 10^30 where nobody said a limit."""
 
@@ -39,16 +47,10 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
     """
     if (directory / TOKENIZER).is_file():
         tokenizer = read_whole(directory)
-    elif (directory / WORD_PIECES).is_file():
-        tokenizer = _word_pieces(directory)
-    elif all((directory / name).is_file() for name in BYTE_PAIRS):
-        tokenizer = _byte_pairs(directory)
-    elif (directory / SENTENCE_PIECES).is_file():
-        tokenizer = _sentence_pieces(directory)
+        if _class_of(directory) not in OF_ANY_KIND:
+            _set_as_said(tokenizer, read_json_if_there(directory, TOKENIZER_CONFIG))
     else:
-        raise ModelImportError(
-            f"its tokenizer is missing: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES}"
-        )
+        tokenizer = _made_of_parts(directory)
     tokenizer = as_plain_text(tokenizer)
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
@@ -90,6 +92,39 @@ def read_whole(directory: Path) -> Tokenizer:
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
     return as_plain_text(tokenizer)
+
+
+def _class_of(directory: Path) -> str | None:
+    """The class of transformers that reads it there; None where nothing says it."""
+    config = read_json_if_there(directory, CONFIG)
+    said = read_json_if_there(directory, TOKENIZER_CONFIG).get("tokenizer_class") or config.get("tokenizer_class")
+    kind = said or ("CamembertTokenizer" if config.get("model_type") == "camembert" else None)
+    return str(kind).removesuffix("Fast") if kind else None
+
+
+def _set_as_said(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
+    """Settings of a tokenizer_config.json go before what a tokenizer.json was saved with, as in transformers."""
+    if isinstance(normalizer := tokenizer.normalizer, normalizers.BertNormalizer):
+        for theirs, ours in OF_NORMALIZER.items():
+            if theirs in settings:
+                setattr(normalizer, ours, settings[theirs])
+    if isinstance(splitter := tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
+        splitter.add_prefix_space = bool(settings["add_prefix_space"])
+
+
+def _made_of_parts(directory: Path) -> Tokenizer:
+    """Of the files that older directories have: each class of transformers makes another tokenizer of them."""
+    kind = _class_of(directory)
+    found = [layout for layout in LAYOUTS if all((directory / name).is_file() for name in layout[0])]
+    for _, classes, read in found:
+        if kind is None or kind in classes:
+            return read(directory)
+    if found:
+        files = " with ".join(found[0][0])
+        raise ModelImportError(f"its tokenizer is a {kind}, which is not read of {files}: bring its {TOKENIZER}")
+    raise ModelImportError(
+        f"its tokenizer is missing: {TOKENIZER}, {WORD_PIECES}, {' with '.join(BYTE_PAIRS)}, or {SENTENCE_PIECES}"
+    )
 
 
 def _word_pieces(directory: Path) -> Tokenizer:
@@ -137,22 +172,44 @@ def _byte_pairs(directory: Path) -> Tokenizer:
     return _with_more(tokenizer, directory)
 
 
-def _sentence_pieces(directory: Path) -> Tokenizer:
-    """XLM-R's: the ids of fairseq, which has four special tokens before the pieces, and a mask behind them."""
+def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
+    """The ids of fairseq, which has four special tokens before the pieces, and a mask behind them."""
+    name = _names(directory)
+    special = [name("bos", "<s>"), name("pad", "<pad>"), name("eos", "</s>"), name("unk", "<unk>")]
+    return _sentence_pieces(directory, special, n_left_out=3)
+
+
+def _pieces_of_camembert(directory: Path) -> Tokenizer:
+    """The ids of fairseq before the pieces of SentencePiece, which has <s> and </s> once more: only these are used."""
+    name = _names(directory)
+    special = ["<s>NOTUSED", name("pad", "<pad>"), "</s>NOTUSED", name("unk", "<unk>"), "<unk>NOTUSED"]
+    return _sentence_pieces(directory, special, n_left_out=1)
+
+
+def _sentence_pieces(directory: Path, special: list[str], n_left_out: int) -> Tokenizer:
+    """Special tokens, then the pieces but for the first ones, then a mask."""
     name = _names(directory)
     model = read_model(directory / SENTENCE_PIECES)
     tokenizer = tokenizer_of(model)
     if not isinstance(tokenizer.model, models.Unigram):
-        raise ModelImportError(f"{SENTENCE_PIECES} has merged pieces, and XLM-RoBERTa's are of a unigram model")
-    special = [name("bos", "<s>"), name("pad", "<pad>"), name("eos", "</s>"), name("unk", "<unk>")]
-    pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[3:]]
-    mask = name("mask", "<mask>")
+        raise ModelImportError(f"{SENTENCE_PIECES} has merged pieces, and those read here are of a unigram model")
+    pieces = [(piece.piece, float(piece.score)) for piece in model.pieces[n_left_out:]]
+    bos, eos, mask = name("bos", "<s>"), name("eos", "</s>"), name("mask", "<mask>")
     tokenizer.model = models.Unigram([*((token, 0.0) for token in special), *pieces, (mask, 0.0)], unk_id=3)
-    tokenizer.add_special_tokens([*special, AddedToken(mask, lstrip=True, normalized=False)])
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{special[0]} $A {special[2]}", special_tokens=[(special[0], 0), (special[2], 2)]
-    )
+    around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
+    tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
+    tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
     return _with_more(tokenizer, directory)
+
+
+Layout = tuple[tuple[str, ...], tuple[str, ...], Callable[[Path], Tokenizer]]
+LAYOUTS: tuple[Layout, ...] = (
+    ((WORD_PIECES,), ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), _word_pieces),
+    (BYTE_PAIRS, ("RobertaTokenizer", "BartTokenizer"), _byte_pairs),
+    ((SENTENCE_PIECES,), ("XLMRobertaTokenizer",), _pieces_of_xlm_roberta),
+    ((SENTENCE_PIECES,), ("CamembertTokenizer",), _pieces_of_camembert),
+)
+"""Files, the classes of transformers that read them, and what does so here; the first where nothing says a class."""
 
 
 def _names(directory: Path) -> Callable[[str, str], str]:

@@ -79,6 +79,11 @@ def write_sentence_pieces(directory: Path) -> int:
     return int(processor.vocab_size()) + 2  # <pad> and <mask>
 
 
+def write_camembert_pieces(directory: Path) -> int:
+    """CamemBERT's, by the same name: special tokens stand before all pieces but the first, and a mask behind them."""
+    return write_sentence_pieces(directory) + 3
+
+
 Write = Callable[[Path], int]
 
 FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
@@ -96,6 +101,11 @@ FAMILIES: dict[str, tuple[str, Write, dict[str, Any]]] = {
     "xlm-roberta": (
         "XLMRoberta",
         write_sentence_pieces,
+        SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
+    ),
+    "camembert": (
+        "Camembert",
+        write_camembert_pieces,
         SIZES | {"max_position_embeddings": N_POSITIONS + 2, "pad_token_id": 1, "layer_norm_eps": 1e-5},
     ),
 }

@@ -17,6 +17,7 @@ from tests.model.importing.encoder_checkpoints import (
     TEXTS,
     original_ids,
     original_logits,
+    original_tokenizer,
     write_encoder,
 )
 
@@ -56,7 +57,12 @@ def test_tokens_and_logits_are_those_of_transformers(tmp_path: Path, family: str
 
 
 def test_the_id_of_every_special_token_is_known(tmp_path: Path) -> None:
-    for family, expected in (("bert", (0, 1, 2, 3)), ("roberta", (1, 3, 0, 2)), ("xlm-roberta", (1, 3, 0, 2))):
+    for family, expected in (
+        ("bert", (0, 1, 2, 3)),
+        ("roberta", (1, 3, 0, 2)),
+        ("xlm-roberta", (1, 3, 0, 2)),
+        ("camembert", (1, 3, 5, 6)),
+    ):
         write_encoder(tmp_path / family, family, HEAD)
         tokens = bert.read(tmp_path / family, Options()).config.model.special_tokens
         assert (tokens.pad, tokens.unk, tokens.bos, tokens.eos) == expected
@@ -127,6 +133,52 @@ def test_what_is_not_read_is_refused_in_a_sentence(tmp_path: Path, changes: dict
 def test_a_model_of_regression_is_refused(tmp_path: Path) -> None:
     write_encoder(tmp_path, "distilbert", HEAD, num_labels=1)
     with pytest.raises(ModelImportError, match="gives 1 number and no probabilities"):
+        bert.read(tmp_path, Options())
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", {"do_lower_case": False}),
+        ("bert", {"do_lower_case": False, "tokenizer_class": "PreTrainedTokenizerFast"}),
+        ("bert", {"strip_accents": False}),
+        ("distilbert", {"strip_accents": None}),
+        ("bert", {"tokenize_chinese_chars": False}),
+        ("roberta", {"add_prefix_space": True}),
+    ],
+)
+def test_settings_of_a_tokenizer_go_before_its_file(tmp_path: Path, family: str, settings: dict[str, Any]) -> None:
+    write_encoder(tmp_path, family, HEAD)
+    original = original_tokenizer(tmp_path)
+    original.save_pretrained(tmp_path)
+    for name in ("vocab.txt", "vocab.json", "merges.txt"):
+        (tmp_path / name).unlink(missing_ok=True)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    imported = bert.read(tmp_path, Options())
+    for text in TEXTS:
+        assert ids_of(imported, text) == original_ids(tmp_path, text), text
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "files"),
+    [
+        ("bert", "BertJapaneseTokenizer", "vocab.txt"),
+        ("bert", "TokenizersBackend", "vocab.txt"),
+        ("roberta", "HerbertTokenizerFast", "vocab.json with merges.txt"),
+        ("xlm-roberta", "XLMTokenizer", "sentencepiece.bpe.model"),
+    ],
+)
+@pytest.mark.parametrize("file", ["tokenizer_config.json", "config.json"])
+def test_a_tokenizer_of_another_class_is_refused_by_its_name(
+    tmp_path: Path, family: str, kind: str, files: str, file: str
+) -> None:
+    write_encoder(tmp_path, family, HEAD)
+    path = tmp_path / file
+    path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | {"tokenizer_class": kind}))
+    with pytest.raises(
+        ModelImportError, match=f"its tokenizer is a {kind.removesuffix('Fast')}, .* not read of {files}"
+    ):
         bert.read(tmp_path, Options())
 
 
