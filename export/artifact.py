@@ -12,7 +12,7 @@ from torch import Tensor
 
 from export.calibration import Served, sources
 from export.copying import copied
-from export.manifest import Manifest, Precision, Provider, describe, write_manifest
+from export.manifest import MAX_BEAM_SIZE, Manifest, Precision, Provider, describe, write_manifest
 from export.proof import prove
 from export.quantization import in_int8
 from export.slots import find_slots
@@ -120,6 +120,8 @@ def served_models(checkpoint: Checkpoint, precision: Precision, texts: Sequence[
         raise ExportError(
             f"{task} models are not served: only Transformers for translation, classification and embedding are"
         )
+    if (beam_size := checkpoint.config.decoding.beam_size) > MAX_BEAM_SIZE:
+        raise ExportError(f"its decoding has a beam of {beam_size}, and the widest that is served is {MAX_BEAM_SIZE}")
     if model.config.attention == "hard":
         if precision == "fp32":
             return {"cpu": model}

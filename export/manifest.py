@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 import onnx_ir as ir
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from export.onnx_attention import OPSET
 from model.checkpoint import MANIFEST, TOKENIZER, VOCABULARY, Alignment, Checkpoint
@@ -22,6 +22,8 @@ from model.config import (
 from model.weights import WEIGHTS
 
 FORMAT_VERSION = 9
+MAX_BEAM_SIZE = 8
+"""A wider beam is not served."""
 
 Precision = Literal["fp32", "int8", "fp16"]
 Task = Literal["translation", "classification", "embedding"]
@@ -64,7 +66,7 @@ class Limits(Section):
 class Decoding(Section):
     """What the service does unless asked otherwise."""
 
-    beam_size: int
+    beam_size: int = Field(ge=1, le=MAX_BEAM_SIZE)
     length_penalty: float
     beam_threshold: float
     stop: Stop

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from model.config import Decoding
-from model.importing.imported import NO_THRESHOLD, ModelImportError
+from model.importing.imported import NO_THRESHOLD, WIDEST, ModelImportError
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "config.json",
@@ -140,10 +140,14 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
         longest = new + 1
     if (early := settings.get("early_stopping", False)) not in (True, False, None):
         notes.append(f"{file} asks for early_stopping {json.dumps(early)}, which is not followed here")
+    beam_size, penalty = settings.get("num_beams") or 1, settings.get("length_penalty")
+    if isinstance(beam_size, int) and beam_size > WIDEST:
+        notes.append(f"{file} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
+        beam_size = WIDEST
     try:
         decoding = Decoding(
-            beam_size=settings.get("num_beams") or 1,
-            length_penalty=settings.get("length_penalty", 1.0),
+            beam_size=beam_size,
+            length_penalty=1.0 if penalty is None else penalty,
             beam_threshold=NO_THRESHOLD,
             stop="full" if early is True else "full_no_better",
             max_target_tokens=longest - 1 if longest else None,  # the start is counted there

@@ -13,6 +13,9 @@ from model.tokenizer import Vocabulary
 NO_THRESHOLD = 1000.0
 """Of a beam, in nats: no hypothesis is given up. Nobody else gives hypotheses up."""
 
+WIDEST = 8
+"""The widest beam that is served."""
+
 
 class ModelImportError(ValueError):
     """A source is incomplete, damaged, or holds a model that is not read here; the message says which and why."""

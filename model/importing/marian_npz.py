@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from model.checkpoint import Alignment
 from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
 from model.importing.encoder_decoder import rounded_up
-from model.importing.imported import NO_THRESHOLD, Imported, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, WIDEST, Imported, ModelImportError, Options
 from model.importing.marian_pieces import (
     Languages,
     ids_of_targets,
@@ -37,8 +37,8 @@ DECODER, PREPROCESSING, LICENCE, CARD = "decoder.yml", "preprocess.sh", "LICENSE
 N_POSITIONS = 512
 """Marian has any number; those of OPUS-MT were trained on at most 500 tokens."""
 NORM_EPS = 1e-6
-BEAM_SIZE, WIDEST = 12, 8
-"""Marian's, where decoder.yml has none; and the widest that is served."""
+BEAM_SIZE = 12
+"""Marian's, where decoder.yml has none."""
 CHANGING: Mapping[str, tuple[object, ...]] = {
     "allow-unk": ("false",),
     "max-length-factor": ("3",),

@@ -17,11 +17,12 @@ import export.artifact
 from export.__main__ import app
 from export.artifact import export as export_artifact
 from export.calibration import Sources
-from export.manifest import Precision, describe
+from export.manifest import MAX_BEAM_SIZE, Precision, describe
 from export.proof import ProofError
 from export.quantization import in_int8
 from export.tracing import ExportError
 from model.checkpoint import CheckpointError, load_checkpoint
+from model.config import load_config, save_config
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.weights import WEIGHTS
 from tests.export.tiny_checkpoints import MAX_SOURCE_TOKENS, Kind, MakeArtifact, MakeCheckpoint, write_model
@@ -218,6 +219,15 @@ def test_what_is_not_served_is_refused_by_its_task(tmp_path: Path, model: Sectio
     with pytest.raises(ExportError, match=f"{model['task'].replace('_', ' ')} models are not served"):
         export_artifact(tmp_path / "checkpoint", tmp_path / "artifact", "fp32")
     assert not (tmp_path / "artifact").exists()
+
+
+def test_a_beam_that_is_not_served_is_refused(checkpoint: MakeCheckpoint, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint("translation"), tmp_path / "checkpoint")
+    config = load_config(tmp_path / "checkpoint")
+    wide = config.decoding.model_copy(update={"beam_size": MAX_BEAM_SIZE + 1})
+    save_config(tmp_path / "checkpoint", config.model_copy(update={"decoding": wide}))
+    with pytest.raises(ExportError, match="its decoding has a beam of 9, and the widest that is served is 8"):
+        export_artifact(tmp_path / "checkpoint", tmp_path / "artifact", "fp32")
 
 
 def test_what_is_no_checkpoint_is_named(tmp_path: Path) -> None:

@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 import torch
 
+from export import manifest
 from export.examination import TOLERANCES
 from export.manifest import Precision, read_manifest
 from model.checkpoint import load_checkpoint
 from model.decoding import search
 from model.embedding import states_of
+from model.importing.imported import WIDEST
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
 from model.weights import in_float, read_weights
@@ -46,6 +48,10 @@ def test_the_service_reads_what_was_written(artifact: MakeArtifact, kind: Kind, 
     directory = artifact(kind, precision)
     written = read_manifest(directory).model_dump(mode="json")
     assert read_artifact(directory).manifest.model_dump(mode="json") == written
+
+
+def test_all_know_the_widest_beam_that_is_served() -> None:
+    assert MAX_BEAM_SIZE == manifest.MAX_BEAM_SIZE == WIDEST
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from transformers import MarianMTModel
 
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.decoding.search import beam_search, greedy_search
+from model.importing import marian
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import pieces_of, read_model
@@ -122,6 +123,15 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     assert "license: cc-by-4.0" in card
     assert f"- {notes[0]}." in card
     assert notes == ("generation_config.json asks for no_repeat_ngram_size 3, which is not followed here",)
+
+
+def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(tmp_path: Path) -> None:
+    write_marian(tmp_path)
+    path = tmp_path / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_beams": 12, "length_penalty": None}))
+    imported = marian.read(tmp_path, Options())
+    assert (imported.config.decoding.beam_size, imported.config.decoding.length_penalty) == (8, 1.0)
+    assert imported.notes == ("generation_config.json asks for a beam of 12: the widest that is served is 8",)
 
 
 @pytest.mark.parametrize(
