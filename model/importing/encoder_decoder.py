@@ -26,6 +26,11 @@ ACTIVATIONS: Mapping[str, Activation] = {
 MULTIPLE = 64
 """Vocabularies are filled up to a multiple of it, so that candidates are selected among groups of equal size."""
 
+SHARED, OF_ENCODER, OF_DECODER = (
+    f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+)
+"""Tables of tokens: of both sides, and of each."""
+
 _PARTS = {
     "self_attn.out_proj": "self_attention.output",
     "self_attn_layer_norm": "add_norm_self.norm",
@@ -37,8 +42,11 @@ _PARTS = {
 }
 
 
-def dimensions(config: Mapping[str, Any], norm: Norm) -> dict[str, Any]:
+def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: bool) -> dict[str, Any]:
     """Fields of a TransformerConfig that a config.json tells.
+
+    Args:
+        activation, scales: of the family, where config.json has no activation_function or no scale_embedding.
 
     Raises:
         ModelImportError: it does not tell them, or has what is not read here.
@@ -57,9 +65,9 @@ def dimensions(config: Mapping[str, Any], norm: Norm) -> dict[str, Any]:
         "d_model": int(required(config, "d_model")),
         "n_encoder_layers": int(required(config, "encoder_layers")),
         "n_decoder_layers": int(required(config, "decoder_layers")),
-        "activation": activation_of(str(config.get("activation_function", "relu"))),
+        "activation": activation_of(str(config.get("activation_function", activation))),
         "norm": norm,
-        "embedding_scale": None if config.get("scale_embedding") else 1.0,
+        "embedding_scale": None if config.get("scale_embedding", scales) else 1.0,
         "positions": "learned",
         "dropout": float(config.get("dropout") or 0.0),
     }
@@ -74,6 +82,41 @@ def activation_of(name: str) -> Activation:
     if name not in ACTIVATIONS:
         raise ModelImportError(f"activation {name} is not read here; {', '.join(ACTIVATIONS)} are")
     return ACTIVATIONS[name]
+
+
+def embeddings(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tables of tokens and output projection by our names, and what a TransformerConfig says of them.
+
+    Where config.json says that all are one, a second copy in the file, which some conversions got wrong, is not looked
+    at. Where it does not, those that are equal are one all the same.
+
+    Raises:
+        ModelImportError: a tensor is missing.
+    """
+    tied = config.get("tie_word_embeddings", True)
+    if tied and config.get("share_encoder_decoder_embeddings", True):
+        source = target = _first(tensors, SHARED, OF_DECODER)
+    else:
+        source, target = (_first(tensors, name, SHARED) for name in (OF_ENCODER, OF_DECODER))
+    n_tokens = rounded_up(len(target))
+    weights, extra = {"embedding.tokens.weight": filled_up(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
+    if not torch.equal(source, target):
+        extra["source_vocab_size"] = rounded_up(len(source))
+        weights["encoder_embedding.tokens.weight"] = filled_up(source, extra["source_vocab_size"])
+    if not tied:
+        extra["tied_output"] = False
+        weights["output.weight"] = filled_up(tensor_of(tensors, "lm_head.weight"), n_tokens)
+    return weights, extra
+
+
+def _first(tensors: Mapping[str, Tensor], name: str, other: str) -> Tensor:
+    return tensor_of(tensors, other if name not in tensors and other in tensors else name)
+
+
+def encodings(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A table of positions for each table of tokens."""
+    sides = [name.removesuffix("tokens.weight") for name in weights if name.endswith("embedding.tokens.weight")]
+    return {f"{side}encoding": encoding.clone() for side in sides}
 
 
 def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool) -> Iterator[tuple[str, Tensor]]:

@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
+from model.importing.encoder_decoder import dimensions, embeddings, encodings, layers
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -59,8 +59,9 @@ def read(directory: Path, options: Options) -> Imported:
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = int(required(config, "max_position_embeddings"))
     size = int(required(config, "vocab_size"))
+    tensors = read_tensors(directory)
+    weights, extra = embeddings(tensors, config)
     transformer = TransformerConfig(
-        vocab_size=rounded_up(size),
         max_positions=n_positions,
         special_tokens=SpecialTokens(
             pad=int(required(config, "pad_token_id")),
@@ -70,18 +71,14 @@ def read(directory: Path, options: Options) -> Imported:
         ),
         source=tuple(Language(code=code, source_prefix=(codes[code],)) for code in sources),
         target=tuple(Language(code=code, target_prefix=(codes[code],)) for code in targets),
-        **dimensions(config, norm="pre"),
+        **extra,
+        **dimensions(config, norm="pre", activation="relu", scales=True),
     )
-    tensors = read_tensors(directory)
     written = torch.arange(transformer.vocab_size) < size
     written[[*generation.banned]] = False
-    weights = {
-        "embedding.tokens.weight": filled_up(tensor_of(tensors, "model.shared.weight"), transformer.vocab_size),
-        "embedding.encoding": sines_then_cosines(
-            n_positions, transformer.d_model, transformer.d_model / 2 - 1, FIRST_POSITION
-        ),
-        "is_target_token": written,
-    }
+    weights["is_target_token"] = written
+    d_model = transformer.d_model
+    weights |= encodings(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(layers(tensors, n_layers, side, final_norm=True))
     return Imported(

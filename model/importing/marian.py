@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from model.config import Config, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import dimensions, filled_up, layers, rounded_up, tensor_of
+from model.importing.encoder_decoder import dimensions, embeddings, encodings, filled_up, layers, tensor_of
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -48,16 +47,12 @@ def read(directory: Path, options: Options) -> Imported:
     labels = labels_of(vocabulary.source)
     said = () if labels else _said(tokenizer_config, "target_lang")
     source, target = languages(labels, _said(tokenizer_config, "source_lang"), said, options)
-    shared = config.get("share_encoder_decoder_embeddings", True)
     tensors = read_tensors(directory)
-    weights, extra = _embeddings(tensors, config, shared)
-    n_source = len(weights["encoder_embedding.tokens.weight"]) if not shared else None
+    weights, extra = embeddings(tensors, config)
     n_tokens, d_model = weights["embedding.tokens.weight"].shape
     n_positions = int(required(config, "max_position_embeddings"))
     pad = int(required(config, "pad_token_id"))
     transformer = TransformerConfig(
-        vocab_size=n_tokens,
-        source_vocab_size=n_source,
         max_positions=n_positions,
         special_tokens=SpecialTokens(
             pad=pad, unk=vocabulary.unk, bos=generation.start, eos=int(required(config, "eos_token_id"))
@@ -66,12 +61,10 @@ def read(directory: Path, options: Options) -> Imported:
         source=source,
         target=target,
         **extra,
-        **dimensions(config, norm="post"),
+        **dimensions(config, norm="post", activation="gelu", scales=False),
     )
-    encoding = sines_then_cosines(n_positions, d_model, d_model / 2)
-    weights["embedding.encoding"] = encoding
-    if not shared:
-        weights["encoder_embedding.encoding"] = encoding.clone()
+    weights |= encodings(sines_then_cosines(n_positions, d_model, d_model / 2), weights)
+    weights["output_bias"] = filled_up(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(layers(tensors, n_layers, side, final_norm=False))
     written = torch.zeros(n_tokens, dtype=torch.bool)
@@ -99,30 +92,6 @@ def _refuse_variants(config: Mapping[str, Any]) -> None:
             raise ModelImportError(f"{CONFIG} has {key}, which no published MarianMT model has and is not read here")
     if config.get("static_position_embeddings") is False:
         raise ModelImportError(f"{CONFIG} has positions that are learned, which MarianMT models do not have")
-
-
-def _embeddings(
-    tensors: Mapping[str, Tensor], config: Mapping[str, Any], shared: bool
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Embeddings and output projection, and what a TransformerConfig says of them.
-
-    Of one matrix for both sides a second copy in the file, which some conversions got wrong, is not looked at.
-    """
-    weights, extra = {}, dict[str, Any]()
-    if shared:
-        table = tensors.get("model.shared.weight", tensors.get("model.decoder.embed_tokens.weight"))
-        table = tensor_of(tensors, "model.shared.weight") if table is None else table
-    else:
-        source = tensor_of(tensors, "model.encoder.embed_tokens.weight")
-        weights["encoder_embedding.tokens.weight"] = filled_up(source, rounded_up(len(source)))
-        table = tensor_of(tensors, "model.decoder.embed_tokens.weight")
-    n_tokens = rounded_up(len(table))
-    weights["embedding.tokens.weight"] = filled_up(table, n_tokens)
-    weights["output_bias"] = filled_up(tensor_of(tensors, "final_logits_bias").flatten(), n_tokens)
-    if not config.get("tie_word_embeddings", True):
-        weights["output.weight"] = filled_up(tensor_of(tensors, "lm_head.weight"), n_tokens)
-        extra["tied_output"] = False
-    return weights, extra
 
 
 def _vocabulary(directory: Path, separate: bool) -> Vocabulary:

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import M2M100ForConditionalGeneration
+from transformers import M2M100Config, M2M100ForConditionalGeneration
 
-from model.checkpoint import Checkpoint, load_checkpoint
+from model.checkpoint import Checkpoint, build_model, load_checkpoint
 from model.config import TransformerConfig
 from model.decoding.search import beam_search, greedy_search
 from model.importing import m2m100
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
+from model.weights import give_weights
 from tests.model.importing.m2m100_checkpoints import Family, tokenizer_of, write_m2m100
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH
 
@@ -97,6 +98,30 @@ def test_texts_are_read_whole_by_a_tokenizer_that_was_saved_while_it_cut_off_and
     assert json.loads((tmp_path / "tokenizer.json").read_text())["padding"] is not None
     tokenizer = m2m100.read(tmp_path, Options()).tokenizer
     assert [encoding.ids for encoding in tokenizer.encode_batch(ENGLISH)] == [ids[1:] for ids in expected]
+
+
+@torch.inference_mode()
+def test_tables_that_are_not_tied_are_read_each(tmp_path: Path) -> None:
+    theirs = write_m2m100(tmp_path, "m2m100", tie_word_embeddings=False)
+    for table in (theirs.model.encoder.embed_tokens, theirs.model.decoder.embed_tokens, theirs.lm_head):
+        table.weight.normal_(std=0.1)
+    theirs.save_pretrained(tmp_path)
+    imported = m2m100.read(tmp_path, Options())
+    ours = build_model(imported.config)
+    give_weights(ours, imported.weights)
+    assert isinstance(ours, Transformer)
+    ids, target = torch.tensor([[5, 40, 30, 2]]), torch.tensor([[2, 140, 30]])
+    expected = theirs(input_ids=ids, decoder_input_ids=target).logits
+    found = ours.eval().logits(ours(ids, torch.tensor([4]), target))
+    torch.testing.assert_close(found[..., : expected.shape[-1]], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_an_embedding_is_scaled_where_the_configuration_does_not_say(tmp_path: Path) -> None:
+    write_m2m100(tmp_path, "m2m100")
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "scale_embedding"}))
+    config: Any = m2m100.read(tmp_path, Options()).config.model
+    assert (config.embedding_scale is None) == M2M100Config().scale_embedding
 
 
 def test_an_older_template_is_refused(tmp_path: Path) -> None:

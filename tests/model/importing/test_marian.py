@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import MarianMTModel
+from transformers import MarianConfig, MarianMTModel
 
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.decoding.search import beam_search, greedy_search
@@ -22,6 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "many": {"targets": ("fra", "ita"), "activation_function": "relu", "steps": 60},
     "separate": {"separate": True, "activation_function": "gelu", "scale_embedding": False},
     "untied": {"separate": True, "tied": False},
+    "one vocabulary": {"tied": False},
 }
 
 
@@ -110,6 +111,18 @@ def test_weights_keep_their_precision(pair: tuple[Path, Path]) -> None:
     theirs, _, _, ours = loaded(pair)
     expected = theirs.get_decoder().embed_tokens.weight
     assert torch.equal(ours.embedding.tokens.weight[: len(expected)], expected)
+
+
+def test_what_a_configuration_leaves_out_is_as_in_transformers(tmp_path: Path) -> None:
+    write_marian(tmp_path)
+    path, usual = tmp_path / "config.json", MarianConfig()
+    config = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({key: config[key] for key in config.keys() - {"activation_function", "scale_embedding"}})
+    )
+    found: Any = marian.read(tmp_path, Options()).config.model
+    assert found.activation == usual.activation_function
+    assert (found.embedding_scale is None) == usual.scale_embedding
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
