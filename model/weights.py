@@ -125,3 +125,8 @@ def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     if smoothing.shape != numbers.shape[1:]:
         raise WeightsError(f"the smoothing of {name} is not a number for each column")
     return numbers / smoothing
+
+
+def in_known_type(tensor: Tensor) -> Tensor:
+    """A tensor of one of `TYPES`: other floating-point numbers, as bfloat16, become float32."""
+    return tensor.float() if tensor.is_floating_point() and tensor.dtype not in TYPES else tensor

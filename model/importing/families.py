@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from pydantic import ValidationError
 
 from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
 from model.config import ConfigError, load_config
@@ -14,6 +15,7 @@ from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.sources import opened
+from model.weights import in_known_type
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,14 @@ def read(directory: Path, options: Options) -> Imported:
     """
     for family in FAMILIES:
         if family.recognizes(directory):
-            imported = family.read(directory, options)
+            try:
+                imported = family.read(directory, options)
+            except ValidationError as error:
+                wrong = error.errors()[0]
+                where = "".join(f"{part}: " for part in wrong["loc"])
+                raise ModelImportError(f"its settings do not fit: {where}{wrong['msg']}") from error
             _refuse_other_shapes(imported)
-            return imported
+            return replace(imported, weights={name: in_known_type(one) for name, one in imported.weights.items()})
     raise ModelImportError(f"{_what_it_is(directory)}; read are {', '.join(family.name for family in FAMILIES)}")
 
 

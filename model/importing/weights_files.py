@@ -18,7 +18,7 @@ LFS_POINTER = b"version https://git-lfs"
 
 
 def read_tensors(directory: Path) -> dict[str, Tensor]:
-    """Every tensor by its name, as it is stored; bfloat16, which nothing else here has, becomes float32.
+    """Every tensor by its name, as it is stored.
 
     Raises:
         ModelImportError: there are none, or a file is missing or damaged.
@@ -26,7 +26,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for path in weights_files(directory):
         tensors |= _read(path)
-    return {name: tensor.float() if tensor.dtype == torch.bfloat16 else tensor for name, tensor in tensors.items()}
+    return tensors
 
 
 def weights_files(directory: Path) -> list[Path]:

@@ -82,6 +82,14 @@ def test_translations_are_those_of_argos_translate(package: Path, checkpoint: Ch
     assert same >= 0.95 * len(texts)
 
 
+@pytest.mark.parametrize("quantization", ["bfloat16", "int8_bfloat16"])
+def test_weights_that_only_some_processors_compute_with_are_read(tmp_path: Path, quantization: str) -> None:
+    package = write_package(tmp_path / "package", "opennmt", quantization)
+    import_model(str(package), tmp_path / "checkpoint", Options())
+    model = load_checkpoint(tmp_path / "checkpoint").model
+    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
+
+
 def test_what_is_not_followed_is_told(package: Path) -> None:
     unknown, splitter = read(package, Options()).notes
     assert "replace_unknowns" in unknown

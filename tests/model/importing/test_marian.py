@@ -161,6 +161,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
             lambda d: edit(d, encoder_ffn_dim=40, decoder_ffn_dim=40),
             "feed_forward.hidden.weight is .80, 48., and .40, 48.",
         ),
+        (lambda d: edit(d, encoder_attention_heads=5, decoder_attention_heads=5), "48 is not a multiple of n_heads 5"),
         (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
         (lambda d: edit(d, model_type="t5"), r"model_type t5\) is not read here: its attention .*; read are MarianMT"),
         (lambda d: (d / "config.json").unlink(), "no model is recognized in it"),

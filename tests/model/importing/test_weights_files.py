@@ -8,8 +8,11 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.importing.imported import ModelImportError
+from model.importing.families import import_model
+from model.importing.imported import ModelImportError, Options
 from model.importing.weights_files import read_tensors
+from model.weights import read_weights
+from tests.model.importing.encoder_checkpoints import write_encoder
 
 TENSORS = {
     "a": torch.arange(6.0).view(2, 3).half(),
@@ -21,13 +24,33 @@ TENSORS = {
 def expect_tensors(found: dict[str, Tensor]) -> None:
     assert found.keys() == TENSORS.keys()
     for name, tensor in TENSORS.items():
-        assert found[name].dtype == (torch.float32 if name == "b" else tensor.dtype)
-        assert torch.equal(found[name], tensor.to(found[name].dtype))
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)
 
 
 def test_one_file_is_read_in_the_types_that_it_has(tmp_path: Path) -> None:
     save_file(TENSORS, tmp_path / "model.safetensors")
     expect_tensors(read_tensors(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        (torch.float16, torch.float16),
+        (torch.float32, torch.float32),
+        (torch.bfloat16, torch.float32),
+        (torch.float64, torch.float32),
+    ],
+)
+def test_a_checkpoint_has_types_that_are_known_everywhere(
+    tmp_path: Path, stored: torch.dtype, kept: torch.dtype
+) -> None:
+    original = write_encoder(tmp_path / "theirs", "bert", "Model").to(stored)
+    original.save_pretrained(tmp_path / "theirs")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours", Options())
+    table = read_weights(tmp_path / "ours" / "weights.safetensors")["embedding.tokens.weight"]
+    assert table.dtype == kept
+    assert torch.equal(table, original.embeddings.word_embeddings.weight.to(kept))
 
 
 def test_a_bin_file_is_read(tmp_path: Path) -> None:
