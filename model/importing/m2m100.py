@@ -25,7 +25,7 @@ from model.importing.hugging_face import (
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.importing.tokenizer_files import TOKENIZER, read_whole
+from model.importing.tokenizer_files import TOKENIZER, read_whole, with_added
 from model.importing.weights_files import read_tensors
 from model.tokenizer import EOS, Vocabulary, end_with
 
@@ -54,11 +54,11 @@ def read(directory: Path, options: Options) -> Imported:
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     generation = read_generation(directory, config, begins_with_language=True)
-    family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config)
+    size = int(required(config, "vocab_size"))
+    family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config, size)
     sources, targets = (_chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = int(required(config, "max_position_embeddings"))
-    size = int(required(config, "vocab_size"))
     tensors = read_tensors(directory)
     weights, extra = embeddings(tensors, config)
     transformer = TransformerConfig(
@@ -105,7 +105,7 @@ def _chosen(codes: Mapping[str, int], asked: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _tokenizer(
-    directory: Path, tokenizer_config: Mapping[str, Any]
+    directory: Path, tokenizer_config: Mapping[str, Any], size: int
 ) -> tuple[str, Tokenizer, Vocabulary | None, dict[str, int]]:
     """The family, its tokenizer with </s> after a text, and the tokens of its languages."""
     if (directory / "vocab.json").is_file():
@@ -119,7 +119,8 @@ def _tokenizer(
         tokenizer = tokenizer_of(read_model(path))
         pieces = ids | {f"__{code}__": i for code, i in codes.items()}
         end_with(tokenizer, EOS, 0)
-        return "M2M100", tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), codes
+        vocabulary = with_added(tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), directory, size)
+        return "M2M100", tokenizer, vocabulary, codes
     if not (directory / TOKENIZER).is_file():
         raise ModelImportError(f"neither {TOKENIZER} nor vocab.json is there")
     if tokenizer_config.get("legacy_behaviour"):

@@ -23,6 +23,7 @@ from model.importing.hugging_face import (
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.marian_pieces import ids_of_targets, labels_of, languages, named, source_tokenizer
 from model.importing.positions import sines_then_cosines
+from model.importing.tokenizer_files import with_added
 from model.importing.weights_files import read_tensors
 from model.tokenizer import Vocabulary
 
@@ -43,7 +44,9 @@ def read(directory: Path, options: Options) -> Imported:
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     _refuse_variants(config)
     generation = read_generation(directory, config)
-    vocabulary = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
+    tokenizer = source_tokenizer(directory / "source.spm")
+    published = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
+    vocabulary = with_added(tokenizer, published, directory, int(required(config, "vocab_size")))
     labels = labels_of(vocabulary.source)
     said = () if labels else _said(tokenizer_config, "target_lang")
     source, target = languages(labels, _said(tokenizer_config, "source_lang"), said, options)
@@ -68,7 +71,8 @@ def read(directory: Path, options: Options) -> Imported:
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(layers(tensors, n_layers, side, final_norm=False))
     written = torch.zeros(n_tokens, dtype=torch.bool)
-    written[ids_of_targets(directory, vocabulary.target)] = True
+    written[ids_of_targets(directory, published.target)] = True
+    written[[*{*vocabulary.target.values()} - {*published.target.values()}]] = True
     written[[*generation.banned]] = False
     return Imported(
         Config(
@@ -80,7 +84,7 @@ def read(directory: Path, options: Options) -> Imported:
             provenance=Provenance(source=directory.name, family=FAMILY, licence=licence_of(directory)),
         ),
         {**weights, "is_target_token": written},
-        source_tokenizer(directory / "source.spm"),
+        tokenizer,
         vocabulary,
         notes=generation.notes,
     )

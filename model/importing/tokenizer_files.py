@@ -14,7 +14,7 @@ from model.config import SpecialTokens
 from model.importing.hugging_face import CONFIG, TOKENIZER_CONFIG, read_json, read_json_if_there
 from model.importing.imported import ModelImportError
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.tokenizer import as_plain_text, special_around
+from model.tokenizer import Vocabulary, as_plain_text, special_around
 
 TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
     "tokenizer.json",
@@ -22,7 +22,9 @@ TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
     ("vocab.json", "merges.txt"),
     "sentencepiece.bpe.model",
 )
-SPECIAL_TOKENS_MAP = "special_tokens_map.json"
+SPECIAL_TOKENS_MAP, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
+FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
+"""Of an added token: how it is found in a text."""
 OF_ANY_KIND = ("PreTrainedTokenizer", "TokenizersBackend")
 """Classes of transformers that take a tokenizer.json as it is."""
 OF_NORMALIZER = {
@@ -92,6 +94,50 @@ def read_whole(directory: Path) -> Tokenizer:
             decoders.WordPiece() if is_word_piece else decoders.ByteLevel() if is_byte_level else decoders.Metaspace()
         )
     return as_plain_text(tokenizer)
+
+
+def with_added(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
+    """The ids of pieces with those of tokens that somebody added to the published ones, which a text keeps whole.
+
+    Args:
+        tokenizer: learns those that are not special.
+        n_tokens: of the model.
+
+    Raises:
+        ModelImportError: the model has no such token.
+    """
+    added = [(i, token) for i, token in _added_tokens(directory) if token.content not in vocabulary.source]
+    for i, token in added:
+        if i >= n_tokens:
+            raise ModelImportError(
+                f"the added token {token.content} has the id {i}, and the model has {n_tokens} tokens"
+            )
+    tokenizer.add_tokens([AddedToken(token.content, normalized=False) for _, token in added if not token.special])
+    ids = {token.content: i for i, token in added}
+    return Vocabulary({**vocabulary.source, **ids}, {**vocabulary.target, **ids}, vocabulary.unk)
+
+
+def _added_tokens(directory: Path) -> list[tuple[int, AddedToken]]:
+    """By their ids: those of tokenizer_config.json, or where it has none those of added_tokens.json.
+
+    One that is not special is found in what the normalizer makes of a text.
+    """
+    settings = read_json_if_there(directory, TOKENIZER_CONFIG)
+    said = {**settings, **read_json_if_there(directory, SPECIAL_TOKENS_MAP)}
+    listed = [said.get(key) or [] for key in ("additional_special_tokens", "extra_special_tokens")]
+    special = [
+        *(said[key] for key in said if key.endswith("_token")),
+        *(token for tokens in listed for token in tokens),
+    ]
+    names = {token["content"] if isinstance(token, dict) else token for token in special}
+    decoder = settings.get("added_tokens_decoder") or {
+        i: {"content": token, "special": token in names, "normalized": token not in names}
+        for token, i in read_json_if_there(directory, ADDED_TOKENS).items()
+    }
+    try:
+        return sorted(((int(i), AddedToken(**token)) for i, token in decoder.items()), key=lambda pair: pair[0])
+    except (TypeError, ValueError) as error:
+        raise ModelImportError(f"the added tokens of its tokenizer cannot be read: {error}") from error
 
 
 def _class_of(directory: Path) -> str | None:
@@ -231,8 +277,14 @@ def _refuse_without(tokens: tuple[str, ...], ids: Mapping[str, int], file: str) 
 
 def _with_more(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
     """With the tokens that somebody added to the published ones, where they come next."""
-    for token, token_id in sorted(read_json_if_there(directory, "added_tokens.json").items(), key=lambda pair: pair[1]):
-        tokenizer.add_tokens([AddedToken(token, normalized=False)])
-        if tokenizer.token_to_id(token) != token_id:
-            raise ModelImportError(f"added_tokens.json gives {token} the id {token_id}, which does not come next")
+    for token_id, token in _added_tokens(directory):
+        if token.special and tokenizer.token_to_id(token.content) == token_id:
+            continue
+        # What is special is found in a text all the same: it was added to be.
+        flags = {flag: getattr(token, flag) for flag in FLAGS}
+        if not isinstance(tokenizer.normalizer, normalizers.BertNormalizer):
+            flags["normalized"] = False  # others keep case, and strip spaces around what is left of a text
+        tokenizer.add_tokens([AddedToken(token.content, **flags)])
+        if tokenizer.token_to_id(token.content) != token_id:
+            raise ModelImportError(f"the added token {token.content} has the id {token_id}, which does not come next")
     return tokenizer

@@ -160,6 +160,24 @@ def test_settings_of_a_tokenizer_go_before_its_file(tmp_path: Path, family: str,
         assert ids_of(imported, text) == original_ids(tmp_path, text), text
 
 
+@pytest.mark.parametrize("says_how", [False, True])
+@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
+def test_added_tokens_are_found_in_texts_as_in_transformers(tmp_path: Path, family: str, says_how: bool) -> None:
+    n = write_encoder(tmp_path, family, HEAD).config.vocab_size
+    write_encoder(tmp_path, family, HEAD, vocab_size=n + 2)
+    added = {"covid": n, "Masterpiece": n + 1}
+    (tmp_path / "added_tokens.json").write_text(json.dumps(added))
+    if says_how:
+        path = tmp_path / "tokenizer_config.json"
+        settings = json.loads(path.read_text()) if path.is_file() else {}
+        flags = {"lstrip": True, "rstrip": False, "single_word": True, "normalized": True, "special": False}
+        decoder = {str(i): {"content": token, **flags} for token, i in added.items()}
+        path.write_text(json.dumps(settings | {"added_tokens_decoder": decoder}))
+    imported = bert.read(tmp_path, Options())
+    for text in ["covid is COVID", "a masterpiece, Masterpiece", "a covidcovid"]:
+        assert ids_of(imported, text) == original_ids(tmp_path, text), text
+
+
 @pytest.mark.parametrize(
     ("family", "kind", "files"),
     [

@@ -15,6 +15,7 @@ from model.importing import m2m100
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
+from model.tokenizer import ids_of
 from model.weights import give_weights
 from tests.model.importing.m2m100_checkpoints import Family, tokenizer_of, write_m2m100
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH
@@ -122,6 +123,17 @@ def test_an_embedding_is_scaled_where_the_configuration_does_not_say(tmp_path: P
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "scale_embedding"}))
     config: Any = m2m100.read(tmp_path, Options()).config.model
     assert (config.embedding_scale is None) == M2M100Config().scale_embedding
+
+
+def test_added_tokens_are_read(tmp_path: Path) -> None:
+    write_m2m100(tmp_path, "m2m100")
+    original = tokenizer_of(tmp_path, "m2m100")
+    original.add_tokens(["harbour"])
+    original.save_pretrained(tmp_path)
+    imported = m2m100.read(tmp_path, Options())
+    expected = original(ENGLISH[0]).input_ids
+    assert original.convert_tokens_to_ids("harbour") in expected
+    assert ids_of(imported.tokenizer.encode(ENGLISH[0]), imported.vocabulary) == expected[1:]
 
 
 def test_an_older_template_is_refused(tmp_path: Path) -> None:

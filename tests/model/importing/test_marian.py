@@ -15,6 +15,7 @@ from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.importing.sentencepiece_files import pieces_of, read_model
 from model.networks.transformer import Transformer
+from model.tokenizer import ids_of
 from tests.model.importing.marian_checkpoints import ENGLISH, FRENCH, tokenizer_of, write_marian
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -123,6 +124,24 @@ def test_what_a_configuration_leaves_out_is_as_in_transformers(tmp_path: Path) -
     found: Any = marian.read(tmp_path, Options()).config.model
     assert found.activation == usual.activation_function
     assert (found.embedding_scale is None) == usual.scale_embedding
+
+
+def test_added_tokens_are_read_and_written(tmp_path: Path) -> None:
+    model = write_marian(tmp_path)
+    original = tokenizer_of(tmp_path)
+    original.add_tokens(["harbour", "XYZ"])
+    original.save_pretrained(tmp_path)
+    with pytest.raises(ModelImportError, match=r"the added token harbour has the id \d+, and the model has \d+ tokens"):
+        marian.read(tmp_path, Options())
+    model.resize_token_embeddings(len(original))
+    model.save_pretrained(tmp_path)
+    imported = marian.read(tmp_path, Options())
+    assert imported.vocabulary is not None
+    for text in [*ENGLISH, "The harbour XYZ was quiet.", "harbour", "XYZharbour, XYZ"]:
+        expected = original(text).input_ids
+        assert ids_of(imported.tokenizer.encode(text), imported.vocabulary) == expected, text
+    added = original.convert_tokens_to_ids(["harbour", "XYZ"])
+    assert imported.weights["is_target_token"][added].all()
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
