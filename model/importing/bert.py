@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from model.config import ClassifierConfig, Config, Provenance
 from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
 from model.importing.encoder_decoder import tensor_of
-from model.importing.hugging_face import CONFIG, licence_of, read_json_if_there
+from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 
@@ -26,9 +26,7 @@ HEADS: Mapping[str, tuple[str, str, Literal["tanh", "relu"]]] = {
 def recognizes(directory: Path) -> bool:
     """Whether a directory has a sequence classifier on an encoder that is read here."""
     config = read_json_if_there(directory, CONFIG)
-    return config.get("model_type") in NAMINGS and any(
-        name.endswith(HEAD) for name in config.get("architectures") or ()
-    )
+    return config.get("model_type") in NAMINGS and any(name.endswith(HEAD) for name in architectures(config))
 
 
 def read(directory: Path, options: Options) -> Imported:

@@ -12,7 +12,7 @@ from model.checkpoint import ALIGNMENT, CARD, build_model, save_checkpoint
 from model.config import ConfigError, load_config
 from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
-from model.importing.hugging_face import CONFIG, read_json_if_there
+from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.sources import opened
 from model.weights import in_known_type
@@ -144,6 +144,6 @@ def _what_it_is(directory: Path) -> str:
     kind = config.get("model_type")
     if not kind:
         return f"no model is recognized in it ({CONFIG} is missing or has no model_type)"
-    named = "/".join(config.get("architectures") or []) or "a model"
+    named = "/".join(architectures(config)) or "a model"
     reason = f": {NOT_READ[kind]}" if kind in NOT_READ else ""
     return f"{named} (model_type {kind}) is not read here{reason}"

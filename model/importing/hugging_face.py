@@ -73,6 +73,12 @@ def required(content: Mapping[str, Any], key: str, name: str = CONFIG) -> Any:
     return content[key]
 
 
+def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The classes of transformers that a config.json names; none where it does not."""
+    named = config.get("architectures") or ()
+    return (named,) if isinstance(named, str) else tuple(map(str, named))
+
+
 def licence_of(directory: Path) -> str | None:
     """What the card says at its top; None where it says nothing."""
     path = directory / CARD

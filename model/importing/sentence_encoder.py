@@ -15,9 +15,9 @@ from torch import Tensor
 
 from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
 from model.importing import bert
-from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
+from model.importing.bert_encoder import NAMINGS, Encoder, longest_input, read_encoder
 from model.importing.encoder_decoder import tensor_of
-from model.importing.hugging_face import CONFIG, licence_of, read_json_if_there
+from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
@@ -48,6 +48,8 @@ FLAGS = {
 }
 """How older configurations name them, of which several are joined in this order."""
 
+OF_LANGUAGE_MODELS = ("cls.", "lm_head.", "vocab_")
+"""Beginnings of the names of weights that predict tokens, with which encoders are trained first."""
 PER_TEXT = "sentence_embedding"
 ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
 """By the names of PyTorch's modules."""
@@ -82,9 +84,12 @@ def read(directory: Path, options: Options) -> Imported:
     """
     modules = _modules(directory)
     transformer = directory / _transformer(modules)
+    named = architectures(read_json_if_there(transformer, CONFIG))
     if not modules:
-        _refuse_head(transformer)
+        _refuse_head(named)
     encoder = read_encoder(transformer)
+    if not modules and not named:
+        _refuse_head_of_weights(encoder)
     pipeline = _pipeline(directory, modules)
     settings = next((read_json_if_there(transformer, path.name) for path in transformer.glob(TRANSFORMER_SETTINGS)), {})
     tokenizer = read_tokenizer(transformer, encoder.fields["vocab_size"])
@@ -143,12 +148,23 @@ def _transformer(modules: list[tuple[str, str]]) -> str:
     return modules[0][1] if modules else ""
 
 
-def _refuse_head(directory: Path) -> None:
+def _refuse_head(named: tuple[str, ...]) -> None:
     """Encoders that were trained for something else have an own head, and say little in an embedding."""
-    for name in read_json_if_there(directory, CONFIG).get("architectures") or ():
+    for name in named:
         if not name.endswith("Model"):
             raise ModelImportError(
                 f"{name} has a head that is not read here: sequence classifiers and encoders without a head are"
+            )
+
+
+def _refuse_head_of_weights(encoder: Encoder) -> None:
+    """Where no file tells what the model was trained for, a head that is not of a language model does."""
+    prefix = encoder.naming.prefix
+    has_head = any(name.startswith(prefix) for name in encoder.tensors)
+    for name in encoder.tensors if has_head else ():
+        if not name.startswith((prefix, *OF_LANGUAGE_MODELS)):
+            raise ModelImportError(
+                f"the weights have {name} of a head, and {CONFIG} has no architectures, which tell what head it is"
             )
 
 

@@ -214,6 +214,12 @@ def test_a_missing_or_foreign_tokenizer_is_told(tmp_path: Path) -> None:
         bert.read(tmp_path, Options())
 
 
+def test_an_architecture_may_be_named_without_a_list(tmp_path: Path) -> None:
+    write_encoder(tmp_path, "bert", HEAD)
+    change(tmp_path, architectures=f"Bert{HEAD}")
+    assert bert.recognizes(tmp_path)
+
+
 def test_other_models_are_not_recognized(tmp_path: Path) -> None:
     assert not bert.recognizes(tmp_path)
     write_encoder(tmp_path, "bert", "Model")

@@ -12,6 +12,7 @@ from model import __main__
 from model.checkpoint import build_model
 from model.config import EmbedderConfig
 from model.importing import sentence_encoder
+from model.importing.families import read
 from model.importing.imported import Imported, ModelImportError, Options
 from model.networks.transformer import TransformerEncoder
 from model.weights import give_weights
@@ -177,10 +178,32 @@ def test_what_leads_out_of_the_directory_is_refused(tmp_path: Path) -> None:
         sentence_encoder.read(tmp_path, Options())
 
 
+def without_architectures(directory: Path) -> Path:
+    config = json.loads((directory / "config.json").read_text())
+    (directory / "config.json").write_text(json.dumps({k: config[k] for k in config.keys() - {"architectures"}}))
+    return directory
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", ["Model", "ForMaskedLM"])
+def test_an_encoder_of_which_nothing_says_what_it_is_for_is_read(tmp_path: Path, family: str, kind: str) -> None:
+    write_encoder(tmp_path, family, kind)
+    assert sentence_encoder.read(without_architectures(tmp_path), Options()).config.model.task == "embedding"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_classifier_of_which_nothing_says_so_is_refused(tmp_path: Path, family: str) -> None:
+    write_encoder(tmp_path, family, "ForSequenceClassification")
+    with pytest.raises(ModelImportError, match="no architectures"):
+        read(without_architectures(tmp_path), Options())
+
+
 def test_encoders_with_another_head_and_classifiers_are_none(tmp_path: Path) -> None:
     write_encoder(tmp_path / "tagger", "bert", "ForTokenClassification")
     with pytest.raises(ModelImportError, match="BertForTokenClassification has a head that is not read here"):
         sentence_encoder.read(tmp_path / "tagger", Options())
+    with pytest.raises(ModelImportError, match=r"the weights have classifier\.\w+ of a head, and .* no architectures"):
+        sentence_encoder.read(without_architectures(tmp_path / "tagger"), Options())
     write_encoder(tmp_path / "classifier", "bert", "ForSequenceClassification")
     assert not sentence_encoder.recognizes(tmp_path / "classifier")
     assert not sentence_encoder.recognizes(tmp_path)
