@@ -24,11 +24,11 @@ from model.checkpoint import (
     load_checkpoint,
     load_training,
 )
-from model.config import ConfigError
+from model.config import ConfigError, EmbedderConfig
 from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
-from model.embedding import cross_attention_outputs, encoder_states, normalized
+from model.embedding import cross_attention_outputs, encoder_states, normalized, text_embeddings
 from model.evaluation.card import model_card
 from model.evaluation.cases import (
     CaseResult,
@@ -233,18 +233,36 @@ def embed(
     checkpoint: CheckpointDir,
     texts: Texts = None,
     of: Annotated[Of, typer.Option(help="What of the model; cross-attention is of its own translation.")] = "encoder",
-    pooling: Annotated[Pooling, typer.Option(help="One vector for a text, or one for each token.")] = "mean",
+    pooling: Annotated[
+        Pooling | None,
+        typer.Option(
+            help="One vector for a text, or one for each token; by default an encoder's own way, or the mean."
+        ),
+    ] = None,
     layer: Annotated[int, typer.Option(help="Decoder layer of cross-attention; -1 is the last.")] = -1,
-    normalize: Annotated[bool, typer.Option(help="Scale each vector to length 1.")] = True,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Scale each vector to length 1; by default unless the model says otherwise.")
+    ] = None,
+    prompt: Annotated[str | None, typer.Option(help="Of an encoder of texts: name of what is put in front.")] = None,
 ) -> None:
     """Turn texts into vectors, one JSON object a line: sentences for a translator."""
     asked, loaded = list(texts or _lines()), load_checkpoint(checkpoint)
+    own = loaded.config.model if isinstance(loaded.config.model, EmbedderConfig) else None
+    if normalize is None:
+        normalize = own.normalize if own else True
+    if prompt is not None or (own and of == "encoder" and pooling is None):
+        if of != "encoder" or pooling is not None:
+            raise typer.BadParameter("it is for embeddings in the model's own way", param_hint="--prompt")
+        for text, vector in zip(asked, text_embeddings(loaded, asked, prompt), strict=True):
+            numbers = (normalized(vector) if normalize else vector).tolist()
+            print(json.dumps({"text": text, "embedding": numbers}, ensure_ascii=False))
+        return
     found = encoder_states(loaded, asked) if of == "encoder" else cross_attention_outputs(loaded, asked, layer)
     for text, one in zip(asked, found, strict=True):
-        vectors = one.mean() if pooling == "mean" else one.vectors
+        vectors = one.vectors if pooling == "none" else one.mean()
         numbers = (normalized(vectors) if normalize else vectors).tolist()
         line: dict[str, object] = {"text": text} if of == "encoder" else {"text": text, "translation": one.text}
-        line |= {"embedding": numbers} if pooling == "mean" else {"tokens": one.tokens, "embeddings": numbers}
+        line |= {"tokens": one.tokens, "embeddings": numbers} if pooling == "none" else {"embedding": numbers}
         print(json.dumps(line, ensure_ascii=False))
 
 

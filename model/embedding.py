@@ -1,11 +1,12 @@
 """What a model makes of each token, as vectors: representations for who wants to compare texts (lecture, "Semantic
 Representations").
 
-Legend: B batch, S source tokens, T target tokens, E width of the encoder or d_model.
+Legend: B batch, S source tokens, T target tokens, E width of the encoder or d_model, D width of an embedding.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from model.batching import batches_by_length, pad
 from model.checkpoint import Checkpoint, CheckpointError
+from model.config import EmbedderConfig
 from model.evaluation.scoring import translate
 from model.networks.masks import padding_mask
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
@@ -66,12 +68,21 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
     Raises:
         CheckpointError: the model has no encoder of this kind.
     """
-    model, size = checkpoint.model, checkpoint.config.max_tokens
-    around = ([], []) if isinstance(model, Transformer) else special_around(checkpoint.tokenizer)
-    windows = [(i, ids) for i, whole in enumerate(sequences) for ids in windows_of(whole, size, around)]
+    size = checkpoint.config.max_tokens
+    around = ([], []) if isinstance(checkpoint.model, Transformer) else special_around(checkpoint.tokenizer)
+    windows = [windows_of(whole, size, around) for whole in sequences]
+    return [
+        torch.cat(rows) if rows else torch.zeros(0, checkpoint.config.model.d_model)
+        for rows in _states_of_windows(checkpoint, windows)
+    ]
+
+
+def _states_of_windows(checkpoint: Checkpoint, windows: Sequence[list[list[int]]]) -> list[list[Tensor]]:
+    """Of each window of each text: (S, E)."""
+    model, flat = checkpoint.model, [ids for of_text in windows for ids in of_text]
     found: dict[int, Tensor] = {}
-    for batch in batches_by_length(np.array([len(ids) for _, ids in windows]), BATCH_TOKENS):
-        ids, lengths = pad([windows[w][1] for w in batch])
+    for batch in batches_by_length(np.array([len(ids) for ids in flat]), BATCH_TOKENS):
+        ids, lengths = pad([flat[w] for w in batch])
         if isinstance(model, Transformer):
             hidden = model.encode(ids, padding_mask(lengths, ids.shape[1]))
         elif isinstance(model, TransformerClassifier | TransformerEncoder):
@@ -79,10 +90,62 @@ def states_of(checkpoint: Checkpoint, sequences: Sequence[list[int]]) -> list[Te
         else:
             raise CheckpointError(f"{checkpoint.config.name} has no encoder whose states could be shown")
         found |= {int(w): row[:length] for w, row, length in zip(batch, hidden, lengths.tolist(), strict=True)}
-    parts: list[list[Tensor]] = [[] for _ in sequences]
-    for w, (i, _) in enumerate(windows):
-        parts[i].append(found[w])
-    return [torch.cat(rows) if rows else torch.zeros(0, checkpoint.config.model.d_model) for rows in parts]
+    numbered = count()
+    return [[found[next(numbered)] for _ in of_text] for of_text in windows]
+
+
+@torch.inference_mode()
+def text_embeddings(checkpoint: Checkpoint, texts: Sequence[str], prompt: str | None = None) -> list[Tensor]:
+    """What an encoder of texts makes of each, in its own way, not normalized: (D) each.
+
+    Of a text longer than the model reads at once it is the mean of the embeddings of its windows, each with the prompt,
+    by how many tokens of them are pooled.
+
+    Args:
+        prompt: the name of one of the model's; None is its default.
+
+    Raises:
+        CheckpointError: the model has no such prompt, or is no encoder of texts.
+    """
+    model, tokenizer = checkpoint.model, checkpoint.tokenizer
+    if not isinstance(model, TransformerEncoder):
+        raise CheckpointError(f"{checkpoint.config.name} is no encoder of texts, and has no prompts")
+    put_in_front = _text_of(prompt, model.config)
+    before, after = special_around(tokenizer)
+    n_before = len(before) + len(tokenizer.encode(put_in_front, add_special_tokens=False).ids)
+    windows = [
+        windows_of(ids, checkpoint.config.max_tokens, (ids[:n_before], after)) or [ids]
+        for ids in checkpoint.encode([put_in_front + text for text in texts])
+    ]
+    n_left_out = n_before if put_in_front and not model.config.pool_prompt else 0
+    found = []
+    for states in _states_of_windows(checkpoint, windows):
+        kept = [rows[min(n_left_out, len(rows) - 1) :] for rows in states]
+        vectors = torch.stack([_pooled(own, len(rows), model.config) for own, rows in zip(kept, states, strict=True)])
+        found.append(torch.tensor([float(len(own)) for own in kept]) @ model.project(vectors) / sum(map(len, kept)))
+    return found
+
+
+def _text_of(prompt: str | None, config: EmbedderConfig) -> str:
+    name = config.default_prompt if prompt is None else prompt
+    if name is not None and name not in config.prompts:
+        raise CheckpointError(f"the model has no prompt {name!r}, it has {', '.join(config.prompts) or 'none'}")
+    return "" if name is None else config.prompts[name]
+
+
+def _pooled(states: Tensor, n_tokens: int, config: EmbedderConfig) -> Tensor:
+    """states (S, E) of the last of n_tokens: all kinds of pooling (D), joined in their order."""
+    S = len(states)
+    places = torch.arange(n_tokens - S + 1, n_tokens + 1).unsqueeze(1)
+    kinds = {
+        "first": states[0],
+        "last": states[-1],
+        "max": states.amax(dim=0),
+        "mean": states.mean(dim=0),
+        "mean_sqrt_len": states.sum(dim=0) / S**0.5,
+        "weighted_mean": (states * places).sum(dim=0) / places.sum(),
+    }
+    return torch.cat([kinds[kind] for kind in config.pooling])
 
 
 @torch.inference_mode()

@@ -12,10 +12,19 @@ from typer.testing import CliRunner
 
 from model import __main__
 from model.checkpoint import Checkpoint, CheckpointError, load_checkpoint, save_checkpoint
-from model.embedding import cross_attention_outputs, encoder_states
+from model.embedding import cross_attention_outputs, encoder_states, normalized
+from model.importing.families import import_model
+from model.importing.imported import Options
 from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.tokenizer import BOS_ID, EOS_ID
+from tests.model.importing.encoder_checkpoints import (
+    N_POSITIONS,
+    original_ids,
+    original_states,
+    write_encoder,
+    write_modules,
+)
 from tests.model.tiny_configs import configured
 
 TEXTS = ["A dog runs on the beach.", "I", "Two men are playing chess in the park, and it rains."]
@@ -119,3 +128,61 @@ def test_the_command_writes_a_line_for_each_text(saved: Path) -> None:
     for line, one in zip(lines("--of", "cross-attention", "--layer", "0", "--no-normalize"), given, strict=True):
         assert line["translation"] == one.text
         assert line["embedding"] == pytest.approx(one.mean().tolist(), abs=1e-5)
+
+
+MODES = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+PROMPTS = {"query": "find: ", "document": ""}
+LONG = "The ending was the best of it, and the rest was dull, " * 9
+
+
+def pooled(rows: torch.Tensor, n_left_out: int) -> torch.Tensor:
+    """As sentence-transformers defines it, states (S, E) of one text."""
+    kept, places = rows[n_left_out:], torch.arange(n_left_out, len(rows))[:, None] + 1
+    weighted = (kept * places).sum(dim=0) / places.sum()
+    total = kept.sum(dim=0)
+    return torch.cat([kept[0], kept.amax(dim=0), total / len(kept), total / len(kept) ** 0.5, weighted, kept[-1]])
+
+
+@pytest.mark.parametrize("includes_prompt", [True, False])
+@pytest.mark.parametrize(("options", "prompt"), [([], "find: "), (["--prompt", "document"], "")])
+@torch.inference_mode()
+def test_an_encoder_of_texts_embeds_them_in_its_own_way(
+    tmp_path: Path, options: list[str], prompt: str, includes_prompt: bool
+) -> None:
+    theirs = tmp_path / "theirs"
+    model = write_encoder(theirs, "bert", "Model")
+    (layer,) = write_modules(
+        theirs, {"pooling_mode": MODES, "include_prompt": includes_prompt}, [(20, "Tanh", True)], normalize=False
+    )
+    said = {"prompts": PROMPTS, "default_prompt_name": "query"}
+    (theirs / "config_sentence_transformers.json").write_text(json.dumps(said))
+    import_model(str(theirs), tmp_path / "ours", Options())
+    n_prompt = len(original_ids(theirs, prompt)) - 2
+    n_left_out = 1 + n_prompt if prompt and not includes_prompt else 0
+
+    def expected(text: str) -> torch.Tensor:
+        ids = original_ids(theirs, prompt + text)
+        before, rest = ids[: 1 + n_prompt], ids[1 + n_prompt : -1]
+        size = N_POSITIONS - len(before) - 1
+        windows = [[*before, *rest[i : i + size], ids[-1]] for i in range(0, len(rest), size)]
+        vectors = [layer(pooled(original_states(model, window), n_left_out)).tanh() for window in windows]
+        weights = torch.tensor([len(window) - n_left_out for window in windows])[:, None]
+        return (torch.stack(vectors) * weights).sum(dim=0) / weights.sum()
+
+    for text in ("A masterpiece", "x", LONG):
+        for more, vector in (([], expected(text)), (["--normalize"], normalized(expected(text)))):
+            result = CliRunner().invoke(__main__.app, ["embed", str(tmp_path / "ours"), text, *options, *more])
+            assert result.exit_code == 0, result.output
+            assert json.loads(result.stdout)["embedding"] == pytest.approx(vector.tolist(), abs=1e-4)
+
+
+def test_a_prompt_that_the_model_does_not_have_is_named(saved: Path, tmp_path: Path) -> None:
+    write_encoder(tmp_path / "theirs", "bert", "Model")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours", Options(prompts=PROMPTS))
+    for directory, message in (
+        (tmp_path / "ours", "the model has no prompt 'passage', it has query, document"),
+        (saved, "tiny is no encoder of texts"),
+    ):
+        result = CliRunner().invoke(__main__.app, ["embed", str(directory), "x", "--prompt", "passage"])
+        assert isinstance(result.exception, CheckpointError)
+        assert message in str(result.exception)
