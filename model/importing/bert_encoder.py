@@ -13,7 +13,7 @@ from torch import Tensor
 
 from model.batching import bucket
 from model.importing.encoder_decoder import activation_of, tensor_of
-from model.importing.hugging_face import CONFIG, read_json, required
+from model.importing.hugging_face import CONFIG, number, read_json
 from model.importing.imported import ModelImportError
 from model.importing.weights_files import read_tensors
 
@@ -179,7 +179,7 @@ def _sizes(config: Mapping[str, Any], naming: Naming) -> dict[str, Any]:
     found = dict(naming.fixed)
     for ours, theirs in naming.sizes.items():
         if ours not in naming.fixed:
-            found[ours] = int(required(config, theirs))
+            found[ours] = number(config, theirs)
         elif config.get(theirs) is not None:
             found[ours] = config[theirs]
     return {
@@ -198,7 +198,7 @@ def _embedding(
     yield "embedding.tokens.weight", tensor_of(tensors, "embeddings.word_embeddings.weight")
     positions = tensor_of(tensors, "embeddings.position_embeddings.weight").float()
     if naming.pads_first:
-        positions = positions[int(required(config, "pad_token_id")) + 1 :]
+        positions = positions[number(config, "pad_token_id") + 1 :]
     if "embeddings.token_type_embeddings.weight" in tensors:
         positions = positions + tensors["embeddings.token_type_embeddings.weight"][0]  # one text is all of type 0
     yield "embedding.encoding", positions

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from model.config import Activation, Norm
-from model.importing.hugging_face import required
+from model.importing.hugging_face import number
 from model.importing.imported import ModelImportError
 
 ACTIVATIONS: Mapping[str, Activation] = {
@@ -56,20 +56,20 @@ def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: b
         "n_heads": ("encoder_attention_heads", "decoder_attention_heads"),
         "d_ff": ("encoder_ffn_dim", "decoder_ffn_dim"),
     }.items():
-        encoder, decoder = (int(required(config, key)) for key in keys)
+        encoder, decoder = (number(config, key) for key in keys)
         if encoder != decoder:
             raise ModelImportError(f"{keys[0]} is {encoder} and {keys[1]} {decoder}: only equal ones are read here")
         sizes[name] = encoder
     return {
         **sizes,
-        "d_model": int(required(config, "d_model")),
-        "n_encoder_layers": int(required(config, "encoder_layers")),
-        "n_decoder_layers": int(required(config, "decoder_layers")),
+        "d_model": number(config, "d_model"),
+        "n_encoder_layers": number(config, "encoder_layers"),
+        "n_decoder_layers": number(config, "decoder_layers"),
         "activation": activation_of(str(config.get("activation_function", activation))),
         "norm": norm,
         "embedding_scale": None if config.get("scale_embedding", scales) else 1.0,
         "positions": "learned",
-        "dropout": float(config.get("dropout") or 0.0),
+        "dropout": config.get("dropout") or 0.0,
     }
 
 

@@ -66,11 +66,14 @@ def read_json_if_there(directory: Path, name: str) -> dict[str, Any]:
     return read_json(directory, name) if (directory / name).is_file() else {}
 
 
-def required(content: Mapping[str, Any], key: str, name: str = CONFIG) -> Any:
-    """Raises ModelImportError: a file does not say it."""
+def number(content: Mapping[str, Any], key: str, name: str = CONFIG) -> int:
+    """Raises ModelImportError: a file does not say it, or says something else than a whole number."""
     if content.get(key) is None:
         raise ModelImportError(f"{name} has no {key}")
-    return content[key]
+    try:
+        return int(content[key])
+    except (TypeError, ValueError, OverflowError):
+        raise ModelImportError(f"{name} has {key} {json.dumps(content[key])}, which is no whole number") from None
 
 
 def architectures(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -138,12 +141,10 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     ]
     if not begins_with_language and (first := settings.get("forced_bos_token_id")) is not None:
         notes.append(f"{file} forces every target to begin with token {first}, which is not followed here")
-    start = settings.get("decoder_start_token_id", config.get("decoder_start_token_id"))
-    if start is None:
-        raise ModelImportError(f"{file} has no decoder_start_token_id")
-    longest = settings.get("max_length")
-    if (new := settings.get("max_new_tokens")) is not None:
-        longest = new + 1
+    start = number({**config, **settings}, "decoder_start_token_id", file)
+    longest = number(settings, "max_length", file) if settings.get("max_length") else None
+    if settings.get("max_new_tokens") is not None:
+        longest = number(settings, "max_new_tokens", file) + 1
     if (early := settings.get("early_stopping", False)) not in (True, False, None):
         notes.append(f"{file} asks for early_stopping {json.dumps(early)}, which is not followed here")
     beam_size, penalty = settings.get("num_beams") or 1, settings.get("length_penalty")
@@ -160,7 +161,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
         )
     except ValueError as error:
         raise ModelImportError(f"{file}: {error}") from error
-    return Generation(decoding, int(start), frozenset(banned), tuple(notes))
+    return Generation(decoding, start, frozenset(banned), tuple(notes))
 
 
 def _is_ignored(key: str, value: object) -> bool:

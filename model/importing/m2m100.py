@@ -17,10 +17,10 @@ from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
     licence_of,
+    number,
     read_generation,
     read_json,
     read_json_if_there,
-    required,
 )
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
@@ -54,20 +54,20 @@ def read(directory: Path, options: Options) -> Imported:
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     generation = read_generation(directory, config, begins_with_language=True)
-    size = int(required(config, "vocab_size"))
+    size = number(config, "vocab_size")
     family, tokenizer, vocabulary, codes = _tokenizer(directory, tokenizer_config, size)
     sources, targets = (_chosen(codes, asked) for asked in (options.sources, options.targets))
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
-    n_positions = int(required(config, "max_position_embeddings"))
+    n_positions = number(config, "max_position_embeddings")
     tensors = read_tensors(directory)
     weights, extra = embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
         special_tokens=SpecialTokens(
-            pad=int(required(config, "pad_token_id")),
+            pad=number(config, "pad_token_id"),
             unk=unk,
             bos=generation.start,
-            eos=int(required(config, "eos_token_id")),
+            eos=number(config, "eos_token_id"),
         ),
         source=tuple(Language(code=code, source_prefix=(codes[code],)) for code in sources),
         target=tuple(Language(code=code, target_prefix=(codes[code],)) for code in targets),

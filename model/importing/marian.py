@@ -15,10 +15,10 @@ from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
     licence_of,
+    number,
     read_generation,
     read_json,
     read_json_if_there,
-    required,
 )
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.marian_pieces import ids_of_targets, labels_of, languages, named, source_tokenizer
@@ -46,19 +46,19 @@ def read(directory: Path, options: Options) -> Imported:
     generation = read_generation(directory, config)
     tokenizer = source_tokenizer(directory / "source.spm")
     published = _vocabulary(directory, separate=bool(tokenizer_config.get("separate_vocabs")))
-    vocabulary = with_added(tokenizer, published, directory, int(required(config, "vocab_size")))
+    vocabulary = with_added(tokenizer, published, directory, number(config, "vocab_size"))
     labels = labels_of(vocabulary.source)
     said = () if labels else _said(tokenizer_config, "target_lang")
     source, target = languages(labels, _said(tokenizer_config, "source_lang"), said, options)
     tensors = read_tensors(directory)
     weights, extra = embeddings(tensors, config)
     n_tokens, d_model = weights["embedding.tokens.weight"].shape
-    n_positions = int(required(config, "max_position_embeddings"))
-    pad = int(required(config, "pad_token_id"))
+    n_positions = number(config, "max_position_embeddings")
+    pad = number(config, "pad_token_id")
     transformer = TransformerConfig(
         max_positions=n_positions,
         special_tokens=SpecialTokens(
-            pad=pad, unk=vocabulary.unk, bos=generation.start, eos=int(required(config, "eos_token_id"))
+            pad=pad, unk=vocabulary.unk, bos=generation.start, eos=number(config, "eos_token_id")
         ),
         output_bias=True,
         source=source,

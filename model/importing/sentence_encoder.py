@@ -17,7 +17,7 @@ from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenP
 from model.importing import bert
 from model.importing.bert_encoder import NAMINGS, Encoder, longest_input, read_encoder
 from model.importing.encoder_decoder import tensor_of
-from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
+from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
 from model.importing.imported import Imported, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
@@ -95,7 +95,11 @@ def read(directory: Path, options: Options) -> Imported:
     tokenizer = read_tokenizer(transformer, encoder.fields["vocab_size"])
     if settings.get("do_lower_case"):
         _read_in_lower_case(tokenizer)
-    limits = [int(settings["max_seq_length"])] if settings.get("max_seq_length") else length_limits(transformer)
+    limits = (
+        [number(settings, "max_seq_length", TRANSFORMER_SETTINGS)]
+        if settings.get("max_seq_length")
+        else length_limits(transformer)
+    )
     said = read_json_if_there(directory, PROMPTS)
     prompts = {**(said.get("prompts") or {}), **options.prompts}
     try:

@@ -64,12 +64,14 @@ def _unpack(path: Path, directory: Path) -> None:
             with zipfile.ZipFile(path) as archive:
                 for name in archive.namelist():
                     _refuse_leading_out(name)
-                archive.extractall(directory)  # noqa: S202  names were looked at
+                wanted = [name for name in archive.namelist() if not _is_hidden(name)]
+                archive.extractall(directory, wanted)  # noqa: S202  names were looked at
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as archive:
                 for member in archive:
                     _refuse_leading_out(member.name)
-                archive.extractall(directory, filter="data")
+                members = [member for member in archive if not _is_hidden(member.name)]
+                archive.extractall(directory, members, filter="data")
         else:
             raise ModelImportError("it is neither a zip nor a tar archive")
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
@@ -80,6 +82,11 @@ def _refuse_leading_out(name: str) -> None:
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.anchor or ".." in path.parts:
             raise ModelImportError(f"the archive has a path that leads out of it: {name}")
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether an entry is of the system where an archive was made, and not of the model: macOS adds one to each."""
+    return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
 
 
 def _inmost(directory: Path) -> Path:

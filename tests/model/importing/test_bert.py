@@ -120,6 +120,7 @@ def change(directory: Path, **changes: Any) -> None:
         ({"num_hidden_layers": 3}, "the weights have no encoder.layer.2"),
         ({"num_hidden_layers": 1}, "which no BERT has"),
         ({"hidden_size": None}, "config.json has no hidden_size"),
+        ({"hidden_size": "big"}, 'config.json has hidden_size "big", which is no whole number'),
     ],
 )
 def test_what_is_not_read_is_refused_in_a_sentence(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

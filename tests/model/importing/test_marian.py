@@ -181,6 +181,16 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
             "feed_forward.hidden.weight is .80, 48., and .40, 48.",
         ),
         (lambda d: edit(d, encoder_attention_heads=5, decoder_attention_heads=5), "48 is not a multiple of n_heads 5"),
+        (lambda d: edit(d, d_model="wide"), 'config.json has d_model "wide", which is no whole number'),
+        (lambda d: edit(d, dropout="some"), "dropout: Input should be a valid number"),
+        (
+            lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": [5]}'),
+            r"generation_config.json has decoder_start_token_id \[5\], which is no whole number",
+        ),
+        (
+            lambda d: (d / "generation_config.json").write_text('{"decoder_start_token_id": 5, "max_length": "all"}'),
+            'generation_config.json has max_length "all", which is no whole number',
+        ),
         (lambda d: edit(d, encoder_layers=9), "the weights have no model.encoder.layers.3"),
         (lambda d: edit(d, model_type="t5"), r"model_type t5\) is not read here: its attention .*; read are MarianMT"),
         (lambda d: (d / "config.json").unlink(), "no model is recognized in it"),

@@ -35,6 +35,18 @@ def test_an_archive_is_unpacked_down_to_its_files_and_gone_afterwards(tmp_path: 
         assert (found.name, [path.name for path in found.directory.iterdir()]) == ("opus", ["config.json"])
 
 
+def test_what_a_system_adds_to_an_archive_is_left_out(tmp_path: Path) -> None:
+    """As macOS does for every file."""
+    added = ["__MACOSX/._model", "__MACOSX/model/._config.json", ".DS_Store", "model/.DS_Store", "model/._a.npz"]
+    with zipfile.ZipFile(tmp_path / "mac.zip", "w") as archive, tarfile.open(tmp_path / "mac.tar", "w") as tar:
+        for name in ["model/config.json", *added]:
+            archive.writestr(name, "{}")
+            tar.addfile(tarfile.TarInfo(f"./{name}"))
+    for name in ("mac.zip", "mac.tar"):
+        with opened(str(tmp_path / name)) as found:
+            assert [path.name for path in found.directory.iterdir()] == ["config.json"]
+
+
 @pytest.mark.parametrize("name", ["../out", "/tmp/out", "a/../../out", "C:\\out", "..\\out"])
 def test_a_path_that_leads_out_of_an_archive_is_refused(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
