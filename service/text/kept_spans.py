@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from service.text.icu_messages import icu_messages
 from service.text.kept_kinds import KINDS, OPEN, Reads
 from service.text.scripts import LETTER, foreign_words
-from service.text.sentences import CELLS, MARK
+from service.text.sentences import cells
 from service.text.shortcuts import shortcuts
 from service.text.spans import Span, edited, overlapping
 from service.text.unwritable import Writes, unwritable
@@ -166,13 +166,7 @@ def _parameters(text: str) -> Iterator[Kept]:
 
 def _marks(text: str) -> list[Span]:
     """What stands before an entry of a list, "1.2.3 Overview", or of a column, and so outside the sentence."""
-    marks, start = [], 0
-    for line in text.splitlines(keepends=True):
-        for cell in CELLS.split(line):
-            if mark := MARK.match(cell):
-                marks.append(Span(start, start + mark.end()))
-            start += len(cell)
-    return marks
+    return [Span(cell.start, cell.begins) for cell in cells(text) if cell.start < cell.begins]
 
 
 def _is_inside(span: Span, marks: Sequence[Span]) -> bool:

@@ -95,8 +95,30 @@ _LAST_MARKS = re.compile(r"(?<![.!?])(?:\.|[!?]+)(?=[\"'”’)\]」』）]*$)")
 
 def sentence_spans(text: str, language: str) -> list[Span]:
     """The sentences of a text in order, without the white space around them."""
-    spans, start = [], 0
-    lines = text.splitlines(keepends=True)
+    spans = []
+    for cell in cells(text):
+        start = cell.begins
+        for length in _lengths(text[start : cell.end], language):
+            spans.append(stripped(text, Span(start, start + length)))
+            start += length
+    return [span for span in spans if span is not None]
+
+
+class Cell(NamedTuple):
+    """A column of a line, or all of it.
+
+    Attributes:
+        begins: where what it says does, behind the marks of a list.
+    """
+
+    start: int
+    begins: int
+    end: int
+
+
+def cells(text: str) -> Iterator[Cell]:
+    """In order, without gaps."""
+    lines, start = text.splitlines(keepends=True), 0
     marked = _lines_with_letters(lines) if len(lines) > 1 else set()
     gaps = _gaps(lines) if GAP.search(text) else None
     for i, line in enumerate(lines):
@@ -106,12 +128,11 @@ def sentence_spans(text: str, language: str) -> list[Span]:
             if end <= position:  # inside white space before a mark
                 continue
             mark = MARK.match(line, position) or (LETTER_MARK.match(line, position) if i in marked else None)
-            position = mark.end() if mark else position
-            for length in _lengths(line[position:end], language):
-                spans.append(stripped(text, Span(start + position, start + position + length)))
-                position += length
+            begins = mark.end() if mark else position
+            end = max(begins, end)
+            yield Cell(start + position, start + begins, start + end)
+            position = end
         start += len(line)
-    return [span for span in spans if span is not None]
 
 
 def ends_of(text: str, language: str) -> set[int]:

@@ -63,7 +63,7 @@ def test_operators_that_cannot_be_written_are_kept(text: str, expected: list[str
 
 
 def test_marks_of_lists_are_no_words_of_their_sentences() -> None:
-    assert kept("① Go\\n② So ③\n1．One 2．Two\n - • Three •\n{a}\\n") == ["\\n", "③", "．", "•", "{a}", "\\n"]
+    assert kept("① Go   ② Come\\n② So ③\n1．One 2．Two\n - • Three •\n{a}\\n") == ["\\n", "③", "．", "•", "{a}", "\\n"]
 
 
 def test_japanese_letters_touch_what_is_kept_and_do_not_join_it() -> None:
