@@ -272,7 +272,7 @@ class Settings(BaseSettings):
     @classmethod
     def _is_a_rate(cls, value: str | None) -> str | None:
         if value is not None and [rate.amount > 0 for rate in limits.parse_many(value)] != [True]:
-            raise ValueError("must be one rate of at least one request, such as 60/minute")
+            raise ValueError("must be one rate, such as 60/minute")
         return value
 
     @field_validator("trusted_proxies")

@@ -97,7 +97,7 @@ def test_services_are_limited(name: str) -> None:
     assert any(mount.startswith("/tmp:") for mount in service["tmpfs"])  # the root file system is read-only
 
 
-def test_uploaded_files_take_not_stored_from_metrics() -> None:
+def test_uploaded_files_take_no_room_from_metrics() -> None:
     attend = services("compose.cpu.yaml")["attend"]
     run_directory = attend["environment"]["ATTEND_RUN_DIRECTORY"]
     assert [mount.partition(":")[0] for mount in attend["tmpfs"]] == ["/tmp", run_directory]

@@ -148,7 +148,7 @@ class RemoteLoop:
                     yield message
         finally:
             watch.cancel()
-            self._outgoing.close()
+            self._outgoing.transport.abort()  # nobody reads what is left
             self._outgoing = None
 
     async def _give_up_silence(self, connection: asyncio.WriteTransport) -> None:

@@ -26,7 +26,7 @@ def test_each_model_has_one_loop(budget: Budget) -> None:
     assert [budget.models(loop) for loop in (0, 1)] == [["a", "c", "e"], ["b", "d", "f"]]
 
 
-def test_where_there_is_not_stored_those_are_asked_that_were_not_used_for_the_longest_time(budget: Budget) -> None:
+def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longest_time(budget: Budget) -> None:
     load(budget, 1, "b", "d")
     load(budget, 0, "a")
     budget.use("b")

@@ -290,17 +290,17 @@ def test_a_source_stays_as_long_as_what_became_of_it_is_not_written(
     assert files(tmp_path) == {".result"}
 
 
-def test_a_file_for_which_there_is_not_stored_leaves_nothing(
+def test_a_file_for_which_there_is_no_room_leaves_nothing(
     stores: tuple[JobStore, JobStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = stores
     added = add(one)
     one.claim("a")
 
-    def not_stored(*_: object) -> None:
+    def no_room(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "fdopen", not_stored)
+    monkeypatch.setattr(os, "fdopen", no_room)
     for call in (lambda: one.finish(added[0].id, "a", b"result"), lambda: add(one)):
         with pytest.raises(NotStored, match="this cannot be stored now: No space left on device"):
             call()
