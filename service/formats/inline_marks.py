@@ -23,8 +23,9 @@ NOTE = re.compile(r"\[\^[^\[\]\s]{1,80}\]")
 TASK = re.compile(r"\[[ xX]\](?=\s)|\[![A-Za-z]+\](?=\s*$)", re.MULTILINE)
 """The box of a task, and the kind of an alert."""
 FENCE = re.compile(
-    r""":{3}.*
-    |(?:\{:[^}\n]*+\}|\{\{[%<](?:(?![%>]\}\}).)*+[%>]\}\}|\{%(?:(?!%\}).)*+%\}|\$\$(?:[^$\\]|\\(?s:.))*+\$\$)[ \t]*$""",
+    r"""^(?: :{3}.*
+    |(?:\{:[^}\n]*+\}|\{\{[%<](?:(?![%>]\}\}).)*+[%>]\}\}|\{%(?:(?!%\}).)*+%\}
+      |\$\$(?:[^$\\]|\\(?s:.))*+\$\$)[ \t]*$)""",
     re.MULTILINE | re.VERBOSE,
 )
 """Lines by themselves: before or after a container (:::tip), attributes ({: .note}), tags of Hugo ({{< x >}}) and of
@@ -191,26 +192,19 @@ def _note(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _math(state: StateInline, silent: bool) -> bool:
-    found = MATH.match(state.src, state.pos)
-    if found is None or found.end() > state.posMax:
-        return False
-    if not silent:
-        state.push("math", "", 0)
-    state.pos = found.end()
-    return True
+def _matching(pattern: re.Pattern[str], name: str) -> Rule:
+    """A rule that makes one token of what a pattern matches."""
 
+    def rule(state: StateInline, silent: bool) -> bool:
+        found = pattern.match(state.src, state.pos)
+        if found is None or found.end() > state.posMax:
+            return False
+        if not silent:
+            state.push(name, "", 0)
+        state.pos = found.end()
+        return True
 
-def _fence(state: StateInline, silent: bool) -> bool:
-    """Lines that must stay lines: markdown-it-py reads them as text."""
-    begins_line = state.pos == 0 or state.src[state.pos - 1] == "\n"
-    found = FENCE.match(state.src, state.pos) if begins_line else None
-    if found is None or found.end() > state.posMax:
-        return False
-    if not silent:
-        state.push("hardbreak", "", 0)
-    state.pos = found.end()
-    return True
+    return rule
 
 
 def _parser() -> MarkdownIt:
@@ -223,8 +217,8 @@ def _parser() -> MarkdownIt:
     ruler.at("strikethrough", _located_delimiters(rules_inline.strikethrough.tokenize))
     parser.block.ruler.before("reference", "container", container, {"alt": ["paragraph", "reference", "blockquote"]})
     ruler.before("link", "note", _located(_note))
-    ruler.before("escape", "fence", _located(_fence))
-    ruler.before("escape", "math", _located(_math))
+    ruler.before("escape", "fence", _located(_matching(FENCE, "hardbreak")))
+    ruler.before("escape", "math", _located(_matching(MATH, "math")))
     return parser
 
 

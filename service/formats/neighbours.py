@@ -56,8 +56,10 @@ def _labels(pieces: Sequence[Piece]) -> set[int]:
 
 
 def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set[int]:
-    """Texts that begin an element, if no sentence goes on there from an earlier text. From the end on it is those that
-    end one, and `opening` is an end tag."""
+    """Texts that begin an element, where no sentence goes on from an earlier text.
+
+    Of pieces in reverse order, with end tags as `opening`, they are the texts that end one.
+    """
     found = set()
     is_apart, begins, has_text = True, False, False
     for i, piece in pieces:

@@ -144,7 +144,8 @@ class RemoteRateLimiter:
         async with self._asking:
             streams, self._streams = self._streams, None  # whoever is cancelled leaves an answer unread
             try:
-                streams = incoming, outgoing = streams or await asyncio.open_unix_connection(self._path)
+                streams = streams or await asyncio.open_unix_connection(self._path)
+                incoming, outgoing = streams
                 outgoing.write(json.dumps(client).encode() + b"\n")
                 answer = int(await incoming.readline())
             except (OSError, ValueError):  # at its end a line is empty

@@ -182,7 +182,8 @@ class JobStore:
             self._looks = {job[:3]: self._looks.get(job[:3], -1) + 1 for job in jobs}
             for job_id, its_owner, seen_at, n_claims in jobs:
                 is_own, looks = its_owner == owner, self._looks[job_id, its_owner, seen_at]
-                if job_id in running if is_own else looks < SILENT_LOOKS:
+                is_translated = job_id in running if is_own else looks < SILENT_LOOKS
+                if is_translated:
                     continue
                 if is_own or n_claims < MOST_CLAIMS:
                     database.execute(QUEUE, (is_own, job_id, its_owner))

@@ -19,12 +19,17 @@ def _readable(texts: list[str]) -> list[str]:
     for i, text in enumerate(texts):
         if not text:
             raise ValueError("must not be empty" if len(texts) == 1 else f"text {i} of {len(texts)} is empty")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            which = "" if len(texts) == 1 else f"text {i} of {len(texts)} "
-            raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
+        of_characters(text, "" if len(texts) == 1 else f"text {i} of {len(texts)} ")
     return texts
+
+
+def of_characters(text: str, which: str = "") -> str:
+    """The same text. Raises ValueError: it has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
+    return text
 
 
 MOST_FIELDS = 100

@@ -80,7 +80,7 @@ def kept_spans(
     taken = _with_free(found, (Kept(span, "shortcut") for span in shortcuts(text)))
     lines = _lines(text, found)
     strange = [Kept(span) for span in foreign_words(text, language)]
-    strange += (Kept(*found) for found in unwritable(_without(lines, _marks(lines)), writes))
+    strange += (Kept(*one) for one in unwritable(_without(lines, _marks(lines)), writes))
     written = [kept.span for kept in found if kept.written is not None]
     taken += (kept for kept in strange if len(set(overlapping(written, kept.span))) == 1)
     joined = _joined(text, sorted(taken, key=lambda kept: kept.span.pair))
@@ -89,8 +89,8 @@ def kept_spans(
 
 
 def _found(text: str, taken: list[Kept]) -> list[Kept]:
-    """With what is taken, what the letters of a text tell to keep."""
-    taken = _with_free(taken, (Kept(*found) for found in icu_messages(text)))
+    """What is taken, and what the letters of a text tell to keep."""
+    taken = _with_free(taken, (Kept(*one) for one in icu_messages(text)))
     found = _with_free(taken, _of_kinds(_lines(text, taken)))
     if len(breaks := _breaks(found)) > len(_breaks(taken)):  # lines begin behind them
         found = _with_free(taken, breaks)
@@ -132,7 +132,7 @@ def _breaks(taken: list[Kept]) -> list[Kept]:
 
 
 def _lines(text: str, taken: list[Kept]) -> str:
-    """The text, in which nothing begins in the syntax of a message, or an escape, and ends behind it."""
+    """The text with ends of lines in the place of breaks: what is found reaches from no line into the next."""
     return _without(text, [kept.span for kept in _breaks(taken)])
 
 

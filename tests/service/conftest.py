@@ -18,7 +18,8 @@ from service.registry import Models, load_models
 from service.serving import Serving
 from service.settings import Settings
 from tests.service.fakes import PATIENCE_S, Disk
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import TinyTranslator
+from tests.service.tiny_classifier import TinyClassifier
 
 Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]

@@ -9,7 +9,8 @@ import pytest
 
 from service.artifact import read_artifact, read_artifacts
 from service.errors import ArtifactRefused
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, V
+from tests.service.tiny_artifacts import TinyTranslator, V
+from tests.service.tiny_classifier import TinyClassifier
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ from service.settings import Settings
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.tiny_classifier import TinyClassifier
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,10 @@
 """Hand-made artifacts: real graphs of the artifact contract with random weights, all dimensions different.
 
-`TinyTranslator.translate`, `TinyTranslator.search` and `TinyClassifier.logits` are oracles: the same models in numpy,
-one text at a time, without caches, padding or batches.
+`TinyTranslator.translate` and `TinyTranslator.search` are oracles: the same model in numpy, one text at a time, without
+caches, padding or batches. The classifier is in tiny_classifier.py.
 
 Legend: B batch, S source, T target, R decoder rows, N sources, W rows of one source, L cache length, H heads,
-D head_dim, E = H * D, V vocabulary, C labels.
+D head_dim, E = H * D, V vocabulary.
 """
 
 import hashlib
@@ -33,9 +33,6 @@ SPECIAL = ["<pad>", "<unk>", "<s>", "</s>"]
 PAD, UNK, BOS = range(3)
 assert SPECIAL[EOS] == "</s>"
 V = len(SPECIAL) + len(WORDS)
-LABELS = ["negative", "neutral", "positive"]
-C = len(LABELS)
-WINDOW = 7
 MAX_SOURCE_TOKENS = 40
 MAX_TARGET_TOKENS = 70
 
@@ -250,111 +247,6 @@ class TinyTranslator:
                 "Concat", *(graph.node("Unsqueeze", m, graph.constant(np.array([1]))) for m in layers), axis=1
             )
             graph.outputs(kind, stacked, TensorProto.FLOAT, ["B", len(layers), H, rows, columns])
-        return graph.model()
-
-
-class TinyClassifier:
-    """A bag of words: per-token logits, pooled. Its attention, of which nothing depends, is that of an encoder."""
-
-    def __init__(self, seed: int, pooling: str) -> None:
-        rng = np.random.default_rng(seed)
-        self.weights: Weights = {"token_logits_table": rng.standard_normal((V, C)).astype(np.float32)}
-        self.weights["embedding"] = rng.standard_normal((V, E)).astype(np.float32)
-        self.weights |= {f"encoder.{part}": rng.standard_normal((E, E)).astype(np.float32) / 5 for part in "qk"}
-        self.pooling = pooling
-
-    def logits(self, token_ids: list[int]) -> Array:
-        """Of a text of any length, read at once."""
-        per_token = self.weights["token_logits_table"][token_ids]  # (S, C)
-        pooled: Array = per_token.mean(0) if self.pooling == "mean" else per_token.max(0)
-        return pooled
-
-    def save(self, directory: Path, name: str = "tiny-sentiment", **changes: Any) -> Path:
-        """Write the artifact; `changes` replace parts of its manifest."""
-        graphs = {"classifier": self.classifier(), "attention": self.attention()}
-        parts = {
-            "name": name,
-            "task": "classification",
-            "sources": [],
-            "targets": [],
-            "labels": LABELS,
-            "label_activation": "softmax",
-            "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
-            "pooling": self.pooling,
-            "embedding": None,
-            "decoding": None,
-            "alignment": None,
-            "evaluation": {"tiny-test": {"accuracy": 0.5}},
-        }
-        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts | changes)
-
-    def save_for_embeddings(self, directory: Path, name: str = "tiny-vectors") -> Path:
-        """Write its encoder as a model that was made for embeddings, with a prompt."""
-        made = {"dimensions": E, "pooling": ["mean"], "normalize": True}
-        prompts = {"prompts": {"query": "where "}, "default_prompt": None, "pool_prompt": True}
-        parts = {
-            "name": name,
-            "task": "embedding",
-            "sources": [],
-            "targets": [],
-            "labels": [],
-            "label_activation": None,
-            "limits": {"max_source_tokens": WINDOW, "max_target_tokens": 0},
-            "pooling": None,
-            "embedding": made | prompts,
-            "decoding": None,
-            "alignment": None,
-            "evaluation": {},
-        }
-        graphs = {"encoder": self.classifier(), "attention": self.attention()}
-        return write_artifact(directory, self.weights, graphs, tokenizer(end_of_sequence=False), parts)
-
-    def states(self, token_ids: list[int]) -> Array:
-        """What the encoder makes of the tokens of a window: (S, E)."""
-        x = self.weights["embedding"][token_ids]
-        q, k = (x @ self.weights[f"encoder.{part}"] for part in "qk")
-        states: Array = x + attend(q, k, k)
-        return states
-
-    def matrix(self, token_ids: list[int]) -> Array:
-        """What the tokens of a window attended to: (1, H, S, S)."""
-        x = self.weights["embedding"][token_ids]
-        return attention_weights(x @ self.weights["encoder.q"], x @ self.weights["encoder.k"])[None]
-
-    def attention(self) -> onnx.ModelProto:
-        graph = Graph(self.weights)
-        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
-        graph.inputs("lengths", TensorProto.INT64, ["B"])
-        x = graph.node("Gather", "embedding", "input_ids")
-        q, k = (graph.heads(x, f"encoder.{part}") for part in "qk")
-        matrix = graph.matrix(q, k, graph.valid("input_ids", "lengths"))
-        stacked = graph.node("Unsqueeze", matrix, graph.constant(np.array([1])))
-        graph.outputs("encoder", stacked, TensorProto.FLOAT, ["B", 1, H, "S", "S"])
-        return graph.model()
-
-    def classifier(self) -> onnx.ModelProto:
-        graph = Graph(self.weights)
-        graph.inputs("input_ids", TensorProto.INT64, ["B", "S"])
-        graph.inputs("lengths", TensorProto.INT64, ["B"])
-        per_token = graph.node("Gather", "token_logits_table", "input_ids")
-        S = graph.node("Gather", graph.node("Shape", "input_ids"), graph.constant(np.array(1)))
-        places = graph.node("Range", graph.constant(np.array(0)), S, graph.constant(np.array(1)))
-        column, last = graph.constant(np.array([1])), graph.constant(np.array([2]))
-        lengths = graph.node("Unsqueeze", "lengths", column)
-        valid = graph.node("Unsqueeze", graph.node("Less", places, lengths), last)  # (B, S, 1)
-        zero, low = graph.constant(np.zeros(1, np.float32)), graph.constant(np.full(1, -1e9, np.float32))
-        masked = graph.node("Where", valid, per_token, zero)
-        masked = graph.outputs("token_logits", masked, TensorProto.FLOAT, ["B", "S", C])
-        if self.pooling == "mean":
-            total = graph.node("ReduceSum", masked, column, keepdims=0)
-            pooled = graph.node("Div", total, graph.node("Cast", lengths, to=TensorProto.FLOAT))
-        else:
-            pooled = graph.node("ReduceMax", graph.node("Where", valid, per_token, low), column, keepdims=0)
-        graph.outputs("logits", pooled, TensorProto.FLOAT, ["B", C])
-        x = graph.node("Gather", "embedding", "input_ids")
-        q, k = (graph.heads(x, f"encoder.{part}") for part in "qk")
-        states = graph.node("Add", x, graph.attention(q, k, graph.heads(x, "encoder.k"), "lengths"))
-        graph.outputs("last_hidden_state", states, TensorProto.FLOAT, ["B", "S", E])
         return graph.model()
 
 

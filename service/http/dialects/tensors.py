@@ -23,6 +23,7 @@ from service.http.dialects.bodies import ReadBody
 from service.http.dialects.dialect import Sent
 from service.http.json_route import Body, read
 from service.schemas.answers import encoded
+from service.schemas.requests import of_characters
 
 TEXT: Literal["text_input"] = "text_input"
 """The input of every model."""
@@ -35,14 +36,6 @@ Options = Annotated[
     BeforeValidator(lambda value: {} if value is None else value, json_schema_input_type=dict[str, Any] | None),
 ]
 MOST_DIMENSIONS = 16
-
-
-def _readable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ValueError("has half of a surrogate pair, which is no character") from None
-    return text
 
 
 class InputTensor(Sent):
@@ -117,7 +110,7 @@ class WantedOutput(Sent):
 
 
 class InferRequest(Sent):
-    id: Annotated[str, AfterValidator(_readable)] | None = Field(default=None, description="Comes back as it is.")
+    id: Annotated[str, AfterValidator(of_characters)] | None = Field(default=None, description="Comes back as it is.")
     parameters: Options = Field(
         default={},
         description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",

@@ -8,7 +8,8 @@ import pytest
 
 from service.engine.pool import Pool
 from tests.service.conftest import Client, Serve, problem
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.tiny_classifier import TinyClassifier
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,8 @@ from service.tasks.leg import Leg
 from service.tasks.manuscript import Reading
 from service.tasks.pivot import _segments
 from tests.service.conftest import Client, Serve, problem
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.tiny_classifier import TinyClassifier
 
 pytestmark = pytest.mark.anyio
 

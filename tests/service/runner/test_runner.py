@@ -19,7 +19,8 @@ from service.runner.translation import TranslationRunner
 from service.runner.weights import load
 from service.tasks.pooling import Pooling, Reading, read_logits
 from tests.service.fakes import search_all
-from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyClassifier, TinyTranslator, V
+from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
+from tests.service.tiny_classifier import TinyClassifier
 
 WARNINGS_TOO = 2
 CPU = Provider("cpu", threads=1)

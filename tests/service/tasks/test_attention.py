@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from service.artifact import Artifact
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
-from tests.service.tiny_artifacts import BOS, LABELS, N_LAYERS, H, TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import BOS, N_LAYERS, H, TinyTranslator
+from tests.service.tiny_classifier import LABELS, TinyClassifier
 
 pytestmark = pytest.mark.anyio
 

@@ -32,7 +32,8 @@ from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WINDOW, WORDS, E, TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
+from tests.service.tiny_classifier import WINDOW, TinyClassifier
 
 pytestmark = pytest.mark.anyio
 

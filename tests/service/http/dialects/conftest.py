@@ -13,7 +13,8 @@ from service.registry import load_models
 from service.settings import Settings
 from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator
+from tests.service.tiny_artifacts import TinyTranslator
+from tests.service.tiny_classifier import TinyClassifier
 
 Listen = Callable[..., str]
 

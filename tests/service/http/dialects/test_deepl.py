@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from tests.service.http.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.tiny_classifier import TinyClassifier
 
 KEY = "a-key:fx"
 ENGLISH = "the dog runs on the beach"

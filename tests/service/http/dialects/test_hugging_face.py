@@ -9,7 +9,8 @@ from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
 from tests.service.http.dialects.conftest import Listen
-from tests.service.tiny_artifacts import LABELS, E
+from tests.service.tiny_artifacts import E
+from tests.service.tiny_classifier import LABELS
 
 TEXTS = ["the dog runs", "a cat sees the red house", "the man"]
 

@@ -10,7 +10,8 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from tests.service.http.dialects.conftest import Listen
-from tests.service.tiny_artifacts import TinyClassifier, TinyTranslator, language
+from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.service.tiny_classifier import TinyClassifier
 
 KEY = "a-key-of-a-user"
 TEXT = "the red dog runs. a cat sees!"

@@ -16,7 +16,7 @@ import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException
 
 from tests.service.http.dialects.conftest import Listen
-from tests.service.tiny_artifacts import LABELS
+from tests.service.tiny_classifier import LABELS
 
 TEXTS = ["the dog runs", "a cat sees . the man runs", "où ?"]
 MODEL = "/v2/models/tiny-en-fr"
