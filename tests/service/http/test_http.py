@@ -12,15 +12,8 @@ from service.artifact import Artifact
 from service.engine.beam_search import Hypothesis
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Serve, problem
-from tests.service.tiny_artifacts import (
-    LABELS,
-    MAX_SOURCE_TOKENS,
-    MAX_TARGET_TOKENS,
-    WORDS,
-    TinyClassifier,
-    TinyTranslator,
-    language,
-)
+from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, MAX_TARGET_TOKENS, WORDS, TinyTranslator, language
+from tests.service.tiny_classifier import LABELS, TinyClassifier
 
 pytestmark = pytest.mark.anyio
 
