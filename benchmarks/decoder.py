@@ -20,7 +20,7 @@ from benchmarks.processes import Candidate, EngineError, EngineProcess, Run
 from benchmarks.quality import bleu
 from benchmarks.results import Record, command, save
 from benchmarks.texts import load_sentences, works_of, works_of_random_ids
-from service.cores import usable_cores
+from service.base.cores import usable_cores
 
 PARTS = {SHIPPED: "decoder", RANDOM: "decoder_random", OPUS: "imports"}
 """Each is saved by itself, since one may have been measured on another machine."""

@@ -12,21 +12,21 @@ from typing import Any
 
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.texts import load_sentences
-from service.artifact import read_artifacts
-from service.contract import About
+from service.base.artifact import read_artifacts
+from service.base.contract import About
+from service.base.log import Log
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.engine.beam_search import Search
 from service.engine.computation import Computation
 from service.engine.engine import ContinuousEngine
-from service.engine.on_demand import Engines
-from service.engine.pool import Pool
-from service.engine.remote_loader import RemoteLoader
-from service.engine.remote_loop import RemoteLoop
 from service.engine.scheduler import Scheduler, Sequence
-from service.loading import ArtifactSource
-from service.log import Log
-from service.metrics import Metrics
-from service.settings import Settings
+from service.models.loading import ArtifactSource
 from service.text.tokenization import Tokenizer
+from service.workers.on_demand import Engines
+from service.workers.pool import Pool
+from service.workers.remote_loader import RemoteLoader
+from service.workers.remote_worker import RemoteLoop
 
 SLOW = "slow"
 ENCODE_S, STEP_S = 0.4, 0.04

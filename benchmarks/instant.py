@@ -13,14 +13,14 @@ from benchmarks.load import saturate
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences
-from service import loader
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine, Engine
-from service.engine.on_demand import Engines
 from service.engine.scheduler import Scheduler, Sequence
-from service.loading import ArtifactSource
-from service.start import main
+from service.models.loading import ArtifactSource
+from service.server.start import main
+from service.workers import loader
+from service.workers.on_demand import Engines
 
 SECONDS = 8.0
 CONNECTIONS = 64

@@ -18,7 +18,7 @@ from typing import Any, Self
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.peers import libretranslate_server
 from benchmarks.workspace import ROOT, workspace
-from service.cores import usable_cores
+from service.base.cores import usable_cores
 
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0

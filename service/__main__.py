@@ -4,10 +4,10 @@ if __name__ == "__main__":
     # Imported only here: other processes may import this module too, and have no use for a server.
     import sys
 
-    from service.configuration import take_arguments
+    from service.base.configuration import take_arguments
 
     take_arguments(sys.argv[1:])
 
-    from service.start import main
+    from service.server.start import main
 
     main()

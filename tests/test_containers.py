@@ -61,7 +61,7 @@ def test_the_image_runs_the_service_as_nobody_else_and_asks_its_health() -> None
     assert "ATTEND_HOST=*" in said["ENV"].split()
     assert services("compose.cpu.yaml")["attend"]["environment"]["ATTEND_HOST"] == "*"
     assert said["ENTRYPOINT"] == '["python", "-m", "service"]'
-    assert said["HEALTHCHECK"].endswith('CMD ["python", "-m", "service.health"]')
+    assert said["HEALTHCHECK"].endswith('CMD ["python", "-m", "service.server.health"]')
 
 
 @pytest.mark.parametrize("file", COMPOSE_FILES)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.http.routes import operations_routes
-from service.metrics import Metrics
-from service.settings import Settings
 from tests.running_service import ROOT
 
 UNIT = ROOT / "docs" / "deploy" / "attend.service"

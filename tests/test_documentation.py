@@ -13,8 +13,8 @@ from markdown_it.token import Token
 from pydantic import BaseModel
 
 from docs.generate import PAGES, PLACE, ROOT, TABLES, filled
+from service.base.metrics import Metrics
 from service.http.documents import DocumentForm
-from service.metrics import Metrics
 from service.schemas.glossaries import DictionaryRequest, GlossaryRequest, GlossaryUpdate
 from service.schemas.requests import (
     AttentionSelection,

@@ -11,18 +11,18 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 
 from benchmarks.engines import Work
-from service.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
+from service.base.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.engine.beam_search import Search
-from service.engine.pool import Pool
 from service.engine.scheduler import Sequence
-from service.metrics import Metrics
-from service.registry import Models, load_models
+from service.models.catalog import Models, load_models
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import TranslationRunner
-from service.settings import Settings
+from service.workers.pool import Pool
 
 PATIENCE_S = 600.0
 

@@ -16,14 +16,14 @@ from benchmarks.engines import Work
 from benchmarks.engines.attend import sequences_of, targets_of
 from benchmarks.gpu.inputs import BEAM_SIZES, ProviderName, artifacts, read, say
 from benchmarks.gpu.speed import THREADS
-from service.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
+from service.base.artifact import MAX_BEAM_SIZE, Manifest, read_artifacts
+from service.base.settings import Settings
 from service.engine.beam_search import Search
 from service.engine.engine import Engine
-from service.loading import compact_engines, fixed_engines
+from service.models.loading import compact_engines, fixed_engines
 from service.runner.caches import HostCaches
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
-from service.settings import Settings
 
 BATCHES = (8, 64, 256)
 ENGINES = {"compact": compact_engines, "fixed": fixed_engines}

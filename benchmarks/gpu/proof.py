@@ -8,7 +8,7 @@ from benchmarks.engines.attend import AttendEngine
 from benchmarks.gpu.inputs import BEAM_SIZES, CLASSIFIER, COMPARED, ProviderName, artifacts, read, say
 from benchmarks.gpu.speed import THREADS
 from benchmarks.models import SHIPPED
-from service.artifact import read_artifacts
+from service.base.artifact import read_artifacts
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
 from service.runner.weights import load

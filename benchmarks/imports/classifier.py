@@ -32,8 +32,8 @@ from export.artifact import write
 from model.checkpoint import load_checkpoint
 from model.importing.families import import_model
 from model.importing.imported import Options
-from service.artifact import read_artifacts
-from service.cores import usable_cores
+from service.base.artifact import read_artifacts
+from service.base.cores import usable_cores
 from service.runner.arrays import padded
 from service.runner.provider import Provider
 from service.runner.weights import load

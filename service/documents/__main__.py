@@ -11,9 +11,9 @@ import signal
 import sys
 from typing import Any
 
+from service.base.errors import RequestError
 from service.documents.kinds import BY_NAME, kind_of
 from service.documents.messages import N_LENGTHS, lengths_of, packed
-from service.errors import RequestError
 
 OWN_MEMORY = 2**30
 MEMORY_OF_A_BYTE = 16

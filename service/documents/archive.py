@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lxml import etree
 
-from service.errors import NotAcceptable, TooLarge
+from service.base.errors import NotAcceptable, TooLarge
 
 BEGINS = b"PK\x03\x04"
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}

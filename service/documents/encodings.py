@@ -7,7 +7,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from service.errors import NotAcceptable
+from service.base.errors import NotAcceptable
 
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")

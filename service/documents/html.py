@@ -4,13 +4,13 @@ import codecs
 import re
 from collections.abc import Sequence
 
+from service.base.errors import NotAcceptable
 from service.documents.contents import Contents
 from service.documents.encodings import AS_BROWSERS_DO, Encoding, decoded
-from service.errors import NotAcceptable
-from service.formats.document import parse
-from service.formats.passages import Passage
-from service.text.placeholders import protect
-from service.text.restoration import untranslated
+from service.markup.document import parse
+from service.markup.passages import Passage
+from service.segments.placeholders import protect
+from service.segments.restoration import untranslated
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")

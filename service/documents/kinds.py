@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from service.base.errors import NotAcceptable, UnsupportedMediaType
 from service.documents import html, markdown, plain, subtitles, word
 from service.documents.archive import is_zip, names
 from service.documents.contents import Contents
-from service.errors import NotAcceptable, UnsupportedMediaType
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from markdown_it.token import Token
 
 from service.documents.contents import Contents
 from service.documents.encodings import decoded
-from service.formats.inline_marks import PARSER, Environment
-from service.formats.markdown import FRONT_MATTER
+from service.markup.inline_marks import PARSER, Environment
+from service.markup.markdown import FRONT_MATTER
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)+)\]", re.DOTALL)

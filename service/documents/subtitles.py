@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from html import escape, unescape
 from itertools import chain, groupby, islice
 
+from service.base.errors import NotAcceptable
 from service.documents.contents import Contents
 from service.documents.encodings import decoded
 from service.documents.wrapping import balanced, visible, wrapped
-from service.errors import NotAcceptable
 from service.text.scripts import is_unspaced
 
 LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")

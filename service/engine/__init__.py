@@ -1,1 +1,1 @@
-"""Continuous batching: who waits and who runs, in which process, and the searches that share its steps."""
+"""Continuous batching: the scheduler, the searches that share its steps, and the loop that steps the engines."""

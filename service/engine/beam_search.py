@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from operator import methodcaller
 from typing import Literal, NamedTuple
 
-from service.contract import DecoderRows, FinishReason, Ints
+from service.base.contract import DecoderRows, FinishReason, Ints
 from service.engine.scheduler import Sequence
 
 Stop = Literal["empty", "no_better", "full", "full_no_better"]

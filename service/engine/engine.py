@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from service.contract import Passed
+from service.base.contract import Passed
 from service.engine.computation import Computation
 from service.engine.scheduler import Scheduler, Sequence
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.artifact import MAX_BEAM_SIZE
-from service.contract import FixedRows, IntArray
+from service.base.artifact import MAX_BEAM_SIZE
+from service.base.contract import FixedRows, IntArray
 from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, noted_of, reason_of
 from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
 from service.engine.scheduler import Sequence

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from service.contract import Passed
+from service.base.contract import Passed
 from service.engine.engine import Admitted, Failed, Finished, Ran, Tell, read_newcomers, timed
 from service.engine.scheduler import Scheduler, Sequence
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from service.contract import FixedRows, IntArray
+from service.base.contract import FixedRows, IntArray
 from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, reason_of
 from service.engine.greedy_search import chosen_once
 from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length

@@ -8,7 +8,7 @@ wider ones.
 
 from dataclasses import dataclass, field
 
-from service.contract import DecoderRows, Ints
+from service.base.contract import DecoderRows, Ints
 from service.engine.beam_search import (
     WATCHED,
     Hypothesis,

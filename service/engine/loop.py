@@ -16,10 +16,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from service.contract import Answer, EngineState, Event, Queued
+from service.base.contract import Answer, EngineState, Event, Queued
+from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran, Tell
 from service.engine.scheduler import Sequence
-from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 
 logger = logging.getLogger(__name__)
 

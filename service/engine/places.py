@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import IntArray
+from service.base.contract import IntArray
 from service.engine.beam_search import REPETITION_INTERVAL, SHORTEST_RUNAWAY, is_runaway
 from service.engine.scheduler import Sequence
 

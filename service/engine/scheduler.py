@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from service.errors import QueueFull
+from service.base.errors import QueueFull
 
 Output = TypeVar("Output")
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.errors import NotAcceptable
+from service.base.errors import NotAcceptable
 
 MOST_ENTRIES = 10_000
 """Of one dictionary."""

@@ -16,11 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from service.database import Database
-from service.errors import NotAcceptable, UnknownGlossary
+from service.base.database import Database
+from service.base.errors import NotAcceptable, UnknownGlossary
 from service.glossaries.entries import MOST_ENTRIES, Entries
+from service.glossaries.terms import TermTable
 from service.text.languages import are_same, canonical
-from service.text.terms import TermTable
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS glossaries (id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at REAL NOT NULL);

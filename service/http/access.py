@@ -15,9 +15,9 @@ from limits import parse
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
 
-from service.errors import Draining, KeyMissing, KeyWrong, RateLimited
+from service.base.errors import Draining, KeyMissing, KeyWrong, RateLimited
+from service.base.settings import Settings
 from service.http.keys import Keys
-from service.settings import Settings
 
 bearer = HTTPBearer(auto_error=False, description="One of the keys that the service was configured with.")
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.errors import FieldsNotAcceptable, NotAcceptable, NotStored, UnknownDocument, UnsupportedMediaType
+from service.base.errors import FieldsNotAcceptable, NotAcceptable, NotStored, UnknownDocument, UnsupportedMediaType
+from service.base.settings import Settings
 from service.http.access import Guards
-from service.http.dialects.bodies import fields_of
+from service.http.bodies import fields_of
 from service.http.files import A_FILE, as_file, name_of, translated_name
 from service.http.json_route import json_route, validated
 from service.http.problems import documented
 from service.jobs.job import Job, Status
 from service.jobs.worker import DocumentJobs
 from service.schemas.requests import TranslateRequest, TranslationOptions
-from service.settings import Settings
 
 DOCUMENT_PATH = "/translate/document"
 STRINGS = {"source", "target", "model", "glossary_id"}

@@ -7,7 +7,7 @@ from fastapi import Request, Response
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from service.errors import RequestError, unexpected
+from service.base.errors import RequestError, unexpected
 from service.http.problems import refusal
 from service.schemas.answers import Piece
 

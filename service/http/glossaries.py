@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.errors import NotAcceptable
+from service.base.errors import NotAcceptable
 from service.glossaries.entries import checked
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.access import Guards

@@ -12,8 +12,8 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from service import compression
-from service.errors import BadRequest, FieldsNotAcceptable, UnsupportedMediaType
+from service.base.errors import BadRequest, FieldsNotAcceptable, UnsupportedMediaType
+from service.http import compression
 from service.http.access import Guards
 
 Body = TypeVar("Body", bound=BaseModel)

@@ -4,8 +4,8 @@ import hmac
 import logging
 from pathlib import Path
 
-from service.errors import StartRefused
-from service.settings import Settings
+from service.base.errors import StartRefused
+from service.base.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,8 @@
 """What one request may ask for."""
 
-from service.errors import NotAcceptable, TooLarge
+from service.base.errors import NotAcceptable, TooLarge
+from service.base.settings import Settings
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
-from service.settings import Settings
 
 
 def within_limits(

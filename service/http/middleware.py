@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
-from service.http.dialects.dialect import AnyDialect, Dialects
-from service.log import harmless
-from service.metrics import Metrics
+from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
+from service.base.log import harmless
+from service.base.metrics import Metrics
+from service.http.dialect import AnyDialect, Dialects
+from service.models.serving import Serving
 from service.schemas.timing import Timing
-from service.serving import Serving
 
 logger = logging.getLogger(__name__)
 

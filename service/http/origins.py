@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.http.dialects.dialect import Dialects
+from service.http.dialect import Dialects
 
 ASKED = ["Authorization", "Content-Type", "traceparent", "X-Request-ID"]
 TOLD = ["Retry-After", "Server-Timing", "traceparent", "X-Request-ID"]

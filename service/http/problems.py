@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from service.errors import MethodNotAllowed, RequestError, UnknownPath
+from service.base.errors import MethodNotAllowed, RequestError, UnknownPath
 
 
 class FieldProblem(BaseModel):

@@ -5,17 +5,19 @@ from contextlib import aclosing
 
 from fastapi import APIRouter, Request, Response
 
-from service import compression, dispatch
-from service.errors import NotReady
+from service.base.errors import NotReady
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.glossaries.store import Glossaries
-from service.http import event_stream
+from service.http import compression, event_stream
 from service.http.access import Guards
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.limits import within_limits
 from service.http.problems import documented
 from service.http.stores import Stores
-from service.metrics import Metrics
+from service.models import dispatch
+from service.models.serving import Serving
 from service.schemas.answers import (
     ClassificationUsage,
     ClassifyResponse,
@@ -31,8 +33,6 @@ from service.schemas.answers import (
 )
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
 from service.schemas.timing import Timing
-from service.serving import Serving
-from service.settings import Settings
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator

@@ -5,11 +5,11 @@ from typing import Self
 
 from fastapi import Request
 
-from service.data_directory import DEFAULT
+from service.base.data_directory import DEFAULT
+from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs.worker import DocumentJobs
-from service.serving import Serving
-from service.settings import Settings
+from service.models.serving import Serving
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from service.errors import UnknownDocument
+from service.base.errors import UnknownDocument
 
 YOUNG_S = 15.0
 """A file without a job that is so old is one that was left behind; a younger one may be about to get its job."""

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from service.base.errors import NotAcceptable, RequestError, TooLarge, UnsupportedMediaType
+from service.base.settings import PREFIX
 from service.documents.archive import is_zip
 from service.documents.kinds import BY_NAME, kind_of
 from service.documents.messages import N_LENGTHS, lengths_of, packed
-from service.errors import NotAcceptable, RequestError, TooLarge, UnsupportedMediaType
 from service.schemas.requests import Format
-from service.settings import PREFIX
 
 SMALL = 32_768
 """Bytes of a file of text that is read faster than a process begins."""

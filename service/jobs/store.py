@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
-from service.database import Database
-from service.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.database import Database
+from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
 from service.jobs.files import JobFiles
 from service.jobs.job import Job
 

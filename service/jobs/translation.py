@@ -5,16 +5,16 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from service import dispatch
-from service.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
+from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Texts
+from service.models import dispatch
+from service.models.serving import Serving
+from service.models.sources import languages_of
 from service.schemas.requests import TranslateRequest
 from service.schemas.timing import Timing
-from service.serving import Serving
-from service.settings import Settings
-from service.sources import languages_of
 
 PART_CHARACTERS = 4_000
 """Of a part, or of its only text: about as many sentences as wait in line with others at once."""

@@ -7,15 +7,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from service.errors import DeadlinePassed, Draining, NotStored, RequestError
+from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
+from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
 from service.jobs.translation import Translating, refuse_long_texts
+from service.models.serving import Serving
 from service.schemas.requests import TranslateRequest
-from service.serving import Serving
-from service.settings import Settings
 
 logger = logging.getLogger(__name__)
 

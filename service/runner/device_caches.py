@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnxruntime import OrtValue
 
-from service.contract import IntArray
+from service.base.contract import IntArray
 from service.runner.arrays import Arrays
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider

@@ -9,7 +9,7 @@ Legend: R rows, N places, W rows of one source, B newcomers, S source, k candida
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import IntArray
+from service.base.contract import IntArray
 from service.runner.caches import FEW_LENGTHS, CacheGroup
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_encoder import DeviceEncoder, padded

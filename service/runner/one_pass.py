@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnxruntime import InferenceSession, RunOptions
 
-from service.artifact import Artifact
-from service.contract import AttentionKinds, Matrices
-from service.errors import StartRefused
+from service.base.artifact import Artifact
+from service.base.contract import AttentionKinds, Matrices
+from service.base.errors import StartRefused
 from service.runner.arrays import padded
 from service.runner.provider import Provider
 from service.runner.weights import Weights, load

@@ -12,7 +12,7 @@ import onnxruntime
 from numpy.typing import DTypeLike, NDArray
 from onnxruntime import OrtValue
 
-from service.errors import ProviderUnavailable, StartRefused
+from service.base.errors import ProviderUnavailable, StartRefused
 from service.runner.arrays import Arrays, Field
 from service.runner.device_graphs import PROBE
 

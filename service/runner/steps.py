@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from onnxruntime import RunOptions
 
-from service.artifact import Artifact
+from service.base.artifact import Artifact
 from service.runner.caches import CacheGroup
 from service.runner.provider import Provider
 from service.runner.weights import Weights, load

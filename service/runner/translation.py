@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from service.contract import Candidates, Ints
+from service.base.contract import Candidates, Ints
 from service.runner.arrays import padded
 from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, CacheGroup, HostCaches, Lengths
 from service.runner.steps import Steps, TranslationGraphs

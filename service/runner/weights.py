@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onnxruntime import InferenceSession
 from safetensors import SafetensorError, deserialize
 
-from service.artifact import WEIGHTS, Artifact
-from service.errors import ArtifactRefused
+from service.base.artifact import WEIGHTS, Artifact
+from service.base.errors import ArtifactRefused
 from service.runner import heap
 from service.runner.provider import Provider
 

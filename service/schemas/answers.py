@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.artifact import Decoding, Embedding, Limits, Manifest, Task
-from service.contract import AttentionKind, FinishReason
+from service.base.artifact import Decoding, Embedding, Limits, Manifest, Task
+from service.base.contract import AttentionKind, FinishReason
 from service.schemas.requests import Encoding
 
 Range = Annotated[tuple[int, int], Field(description="Start and end in characters (Unicode code points).")]

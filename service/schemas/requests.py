@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from service.artifact import MAX_BEAM_SIZE
-from service.contract import AttentionKind
+from service.base.artifact import MAX_BEAM_SIZE
+from service.base.contract import AttentionKind
 from service.schemas.patterns import compiled
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from service.contract import Answer
+from service.base.contract import Answer
 
 
 @dataclass

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.artifact import AlignmentChoice, Manifest
-from service.contract import Attend, AttentionKind, AttentionKinds, Matrices
+from service.base.artifact import AlignmentChoice, Manifest
+from service.base.contract import Attend, AttentionKind, AttentionKinds, Matrices
+from service.base.errors import NotAcceptable
 from service.engine.scheduler import Sequence
-from service.errors import NotAcceptable
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
 from service.tasks.alignment import aligning

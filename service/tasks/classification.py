@@ -11,10 +11,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.artifact import Manifest
-from service.engine.pool import Pool
+from service.base.artifact import Manifest
+from service.base.errors import NotAcceptable
 from service.engine.scheduler import Sequence
-from service.errors import NotAcceptable
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
 from service.schemas.timing import Timing
@@ -23,6 +22,7 @@ from service.tasks.pooling import Reading, pooled, probabilities
 from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 from service.text.tokens import Token
+from service.workers.pool import Pool
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from typing import get_args
 
 import numpy as np
 
-from service.contract import FinishReason
-from service.formats.plain import Plain
+from service.base.contract import FinishReason
+from service.markup.plain import Plain
 from service.schemas.answers import Alternative, Attention, Segment, Translation
+from service.segments.restoration import restore
 from service.tasks.alignment import AlignedSentence, View, aligned, split_words
 from service.tasks.attention import Selection, prefix_of
 from service.tasks.manuscript import Manuscript, Paragraph, Sentence
 from service.tasks.rendering import joined, renderings, shown, slot_places
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.restoration import restore
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer
 

@@ -3,8 +3,8 @@
 import time
 from dataclasses import dataclass
 
-from service.engine.admission import Admission
 from service.schemas.timing import Timing
+from service.workers.admission import Admission
 
 
 @dataclass(frozen=True)

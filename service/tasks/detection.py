@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 from service.schemas.requests import Format, TagRules
+from service.segments.kept_spans import kept_spans
 from service.tasks.reading import parse
 from service.text.identification import Identified, identified, is_loaded
-from service.text.kept_spans import kept_spans
 from service.text.spans import edited
 from service.text.tokenization import SHORT, beside_each
 

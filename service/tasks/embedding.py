@@ -14,10 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from service.artifact import Manifest, TokenPooling
-from service.engine.pool import Pool
+from service.base.artifact import Manifest, TokenPooling
+from service.base.errors import NotAcceptable
 from service.engine.scheduler import Sequence
-from service.errors import NotAcceptable
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
 from service.schemas.timing import Timing
@@ -29,6 +28,7 @@ from service.text.sentences import sentence_spans
 from service.text.spans import Span
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 from service.text.tokens import Token
+from service.workers.pool import Pool
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
+from service.glossaries.terms import NO_TERMS, Terms, TermTable
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
@@ -24,7 +25,6 @@ from service.tasks.rewinding import is_better, joined, rewound
 from service.tasks.translation import Translator
 from service.text.languages import Direction
 from service.text.sentences import FIRST
-from service.text.terms import NO_TERMS, Terms, TermTable
 from service.text.tokenization import Tokenizer, beside_each
 
 Item = TypeVar("Item")

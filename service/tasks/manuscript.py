@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
-from service.formats.document import Document
-from service.formats.passages import Passage
-from service.formats.plain import Plain
+from service.markup.document import Document
+from service.markup.passages import Passage
+from service.markup.plain import Plain
+from service.segments.icu_messages import has_icu_messages
+from service.segments.placeholders import Protected
+from service.segments.slots import Slot
 from service.tasks.attention import Seen
-from service.text.icu_messages import has_icu_messages
-from service.text.placeholders import Protected
-from service.text.slots import Slot
 from service.text.spans import Span, overlapping
 
 Reading = Plain | Document

@@ -6,7 +6,8 @@ are where the first model's alignment has put them.
 
 from bisect import bisect_left
 
-from service.errors import NotAcceptable
+from service.base.errors import NotAcceptable
+from service.glossaries.terms import TermTable
 from service.schemas.answers import Segment, Translation
 from service.schemas.requests import TranslateRequest
 from service.tasks import alignment
@@ -15,7 +16,6 @@ from service.tasks.context import Context
 from service.tasks.leg import Hear, Leg
 from service.tasks.translation import Translator
 from service.text.languages import Direction
-from service.text.terms import TermTable
 
 Route = list[tuple[Translator, Direction]]
 """One leg or two."""

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import Classify
+from service.base.contract import Classify
 from service.engine.scheduler import Sequence
 
 Pooling = Literal["mean", "max", "first"]

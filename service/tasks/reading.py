@@ -4,20 +4,20 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from service.base.errors import NotAcceptable
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.errors import NotAcceptable
-from service.formats import document, markdown, plain, xml
-from service.formats.passages import Passage
+from service.glossaries.terms import NO_TERMS, Terms
+from service.markup import document, markdown, plain, xml
+from service.markup.passages import Passage
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
+from service.segments.kept_spans import apostrophes, kept_spans
+from service.segments.placeholders import Protected, protect
+from service.segments.slots import MOST_SLOTS, Slot, SlotsOfText
 from service.tasks.manuscript import Manuscript, Paragraph, Reading, Sentence
-from service.text.kept_spans import apostrophes, kept_spans
 from service.text.languages import Direction
-from service.text.placeholders import Protected, protect
 from service.text.sentences import ends_of, sentence_spans, stripped
-from service.text.slots import MOST_SLOTS, Slot, SlotsOfText
 from service.text.spans import Span, joined, overlapping
-from service.text.terms import NO_TERMS, Terms
 from service.text.tokenization import Tokenizer
 
 NewSearch = Callable[[], Search]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.formats.plain import Plain
+from service.markup.plain import Plain
+from service.segments.restoration import Restored, restore, untranslated
 from service.tasks.alignment import AlignedSentence, after_prefix, word_weights, words_of
 from service.tasks.manuscript import Manuscript, Paragraph, Reading
 from service.text.aligned_words import AlignedWords
 from service.text.languages import Direction
-from service.text.restoration import Restored, restore, untranslated
 from service.text.sentences import FIRST, Before, join, with_wide_marks
 from service.text.spans import Edits, Span, chained, overlapping
 from service.text.tokenization import Tokenizer

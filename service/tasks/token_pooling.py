@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from service.artifact import Manifest, TokenPooling
-from service.contract import Embed, Project
+from service.base.artifact import Manifest, TokenPooling
+from service.base.contract import Embed, Project
 from service.engine.scheduler import Sequence
 from service.tasks.pooling import refuse_not_finite
 

@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
-from service.artifact import Manifest
+from service.base.artifact import Manifest
+from service.base.errors import NotAcceptable
 from service.engine.beam_search import Search
-from service.engine.pool import Pool
-from service.errors import NotAcceptable
 from service.schemas.requests import TranslateRequest
+from service.segments.slots import Slot
 from service.tasks.attention import Seen
 from service.tasks.reading import NewSearch
 from service.text.languages import Direction, Languages
-from service.text.slots import Slot
 from service.text.tokenization import Tokenizer
+from service.workers.pool import Pool
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.artifact import Language
+from service.base.artifact import Language
 
 _TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 _REGION = re.compile("-([A-Z]{2}|[0-9]{3})$")

@@ -13,11 +13,10 @@ from typing import NamedTuple, TypeVar
 
 import tokenizers
 
-from service.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
+from service.base.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
 from service.text.sentences import halves
 from service.text.spans import Span
 from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
-from service.text.unwritable import OPERATORS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,6 +29,9 @@ WINDOWS_1252 = {i: bytes([i]).decode("cp1252") for i in range(0x80, 0xA0) if i n
 
 OTHER_SPACE = re.compile(r"[^\S ]")
 """White space other than a space, such as a no-break space: models read it as a space."""
+
+OPERATORS = frozenset("<>|^\\")
+"""Signs of ASCII that a vocabulary may have in bytes only."""
 
 SHORT = 500
 """So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.engines import Work
 from benchmarks.engines.attend import AttendEngine
-from service.errors import ArtifactRefused
+from service.base.errors import ArtifactRefused
 from tests.service.tiny_artifacts import TinyTranslator
 
 

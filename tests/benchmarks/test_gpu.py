@@ -21,9 +21,9 @@ from benchmarks.gpu.__main__ import app
 from benchmarks.gpu.counts import ENGINES, CountingProvider, counted_copies, translated
 from benchmarks.gpu.pack import FATBIN, MACHINE_CODE, prune, requirements
 from benchmarks.workspace import ROOT
-from service.artifact import read_artifacts
+from service.base.artifact import read_artifacts
+from service.base.settings import Settings
 from service.runner.steps import TranslationGraphs
-from service.settings import Settings
 from tests.service.tiny_artifacts import TinyTranslator
 
 
@@ -83,7 +83,7 @@ from importlib.metadata import packages_distributions
 for module, packages in packages_distributions().items():
     if not {name.lower().replace("_", "-") for name in packages} & {*sys.argv[1:]}:
         sys.modules[module] = None
-import benchmarks.gpu.__main__, benchmarks.engines.ctranslate2, service.http.server
+import benchmarks.gpu.__main__, benchmarks.engines.ctranslate2, service.server.server
 """
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import playground, static_files
+from service.pages import playground, static_files
 
 FOLDER = Path(playground.__file__).parent
 FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in static_files.MEDIA_TYPES)

@@ -24,18 +24,18 @@ from model.importing.imported import WIDEST
 from model.networks.transformer import Transformer
 from model.tokenizer import EOS_ID
 from model.weights import in_float, read_weights
-from service.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
+from service.base.artifact import MAX_BEAM_SIZE, WEIGHTS, read_artifact
+from service.base.errors import ArtifactRefused
+from service.base.settings import Settings
 from service.engine import beam_search as decoding
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.errors import ArtifactRefused
-from service.loading import compact_engines, fixed_engines
+from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
 from service.runner.weights import load
 from service.runner.weights import read_weights as served_weights
-from service.settings import Settings
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 SLOTS = 24

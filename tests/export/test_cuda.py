@@ -55,7 +55,7 @@ CAPTURE = """
 import sys
 from pathlib import Path
 import numpy as np
-from service.artifact import read_artifact
+from service.base.artifact import read_artifact
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
@@ -95,7 +95,7 @@ def test_a_pass_is_captured_once_for_each_size_and_length_and_launched_from_then
 LOAD = """
 import sys
 from pathlib import Path
-from service.artifact import read_artifact
+from service.base.artifact import read_artifact
 from service.runner.provider import Provider
 from service.runner.weights import load
 options = Provider._options
@@ -132,7 +132,7 @@ def test_no_graph_is_split_between_the_device_and_the_cpu(
 
 
 CHOOSE = """
-from service.errors import ProviderUnavailable
+from service.base.errors import ProviderUnavailable
 from service.runner.provider import choose_provider
 print(choose_provider("auto"))
 try:

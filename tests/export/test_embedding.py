@@ -10,7 +10,7 @@ from export.session import open_session
 from model.checkpoint import load_checkpoint
 from model.networks.transformer import TransformerEncoder
 from model.weights import WEIGHTS, read_weights
-from service.artifact import read_artifact
+from service.base.artifact import read_artifact
 from service.runner.one_pass import DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider as ServingProvider
 from service.runner.weights import load

@@ -8,15 +8,15 @@ import httpx
 import pytest
 import uvicorn
 
-from service.artifact import Artifact, read_artifact
-from service.errors import ReloadRefused
-from service.http.app import create_app
+from service.base.artifact import Artifact, read_artifact
+from service.base.errors import ReloadRefused
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.http.keys import Keys
-from service.http.server import Server
-from service.metrics import Metrics
-from service.registry import Models, load_models
-from service.serving import Serving
-from service.settings import Settings
+from service.models.catalog import Models, load_models
+from service.models.serving import Serving
+from service.server.app import create_app
+from service.server.server import Server
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier

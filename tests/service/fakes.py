@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.database import Database
+from service.base.database import Database
+from service.base.metrics import Metrics
 from service.engine.beam_search import Search
 from service.engine.computation import Computation
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.metrics import Metrics
 
 PATIENCE_S = 10
 """How long a test waits for something that must happen, before it fails."""

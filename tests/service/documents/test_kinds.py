@@ -1,7 +1,7 @@
 import pytest
 
+from service.base.errors import NotAcceptable, RequestError, UnsupportedMediaType
 from service.documents.kinds import KINDS, kind_of
-from service.errors import NotAcceptable, RequestError, UnsupportedMediaType
 from tests.service.documents.word_files import by_hand, zipped
 
 SERVED = "documents are .docx, .htm, .html, .markdown, .md, .srt, .text, .txt"

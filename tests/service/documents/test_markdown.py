@@ -3,11 +3,11 @@ from hypothesis import strategies as st
 
 from service.documents import markdown
 from service.documents.encodings import CONTROL
-from service.formats.markdown import parse
-from service.formats.passages import Passage
+from service.markup.markdown import parse
+from service.markup.passages import Passage
 from tests.service.documents.test_html import shape
 from tests.service.documents.translating import in_capitals, translated
-from tests.service.formats.test_markdown_properties import MARKDOWN
+from tests.service.markup.test_markdown_properties import MARKDOWN
 
 LONG = "word " * 500
 FILES = st.lists(MARKDOWN | st.sampled_from(["\n\n", f"\n\n{LONG}\n\n", f"\n\n- {LONG}\n\n"]), max_size=8).map("".join)

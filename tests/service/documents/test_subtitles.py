@@ -5,8 +5,8 @@ import srt
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from service.base.errors import NotAcceptable
 from service.documents import subtitles
-from service.errors import NotAcceptable
 from tests.service.documents.translating import translated
 
 FILM = """1

@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from service.base.errors import NotAcceptable, TooLarge
 from service.documents import word
 from service.documents.wrapping import visible
-from service.errors import NotAcceptable, TooLarge
-from service.formats.document import parse
+from service.markup.document import parse
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import (
     STRICT,

@@ -5,9 +5,9 @@ import re
 import numpy as np
 
 from service.documents.contents import Contents
-from service.formats import document, markdown
+from service.markup import document, markdown
 from service.text.aligned_words import AlignedWords
-from tests.service.formats.documents import words
+from tests.service.markup.documents import words
 from tests.service.stand_ins import protect, restore
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.contract import IntArray
+from service.base.contract import IntArray
 from service.engine.beam_search import Search
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran
 from service.engine.scheduler import Sequence

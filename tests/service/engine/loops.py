@@ -16,18 +16,18 @@ from typing import Any, Literal, cast
 
 from pydantic import ByteSize
 
-from service.artifact import Artifact
-from service.contract import Answer, Passed
-from service.engine import loader_process, on_demand
+from service.base.artifact import Artifact
+from service.base.contract import Answer, Passed
+from service.base.log import Log
+from service.base.metrics import Metrics
+from service.base.settings import Settings
 from service.engine.beam_search import Search
-from service.engine.on_demand import Engines
-from service.engine.remote_loader import RemoteLoader
-from service.engine.remote_loop import RemoteLoop
 from service.engine.scheduler import Sequence
-from service.loading import ArtifactSource
-from service.log import Log
-from service.metrics import Metrics
-from service.settings import Settings
+from service.models.loading import ArtifactSource
+from service.workers import loader_process, on_demand
+from service.workers.on_demand import Engines
+from service.workers.remote_loader import RemoteLoader
+from service.workers.remote_worker import RemoteLoop
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
 
@@ -182,7 +182,7 @@ def artifact_named(artifact: Artifact, name: str) -> Artifact:
 def server_that(artifact: Artifact, then: str) -> list[str]:
     """The command of a process that loads models and then does something."""
     script = (
-        "import sys; from pathlib import Path; from service.artifact import read_artifact; "
+        "import sys; from pathlib import Path; from service.base.artifact import read_artifact; "
         "from tests.service.engine.loops import make_service; "
         f"service = make_service(read_artifact(Path(sys.argv[1]))); {then}"
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import DataObject, booleans, data, integers, lists
 
-from service.artifact import MAX_BEAM_SIZE
-from service.contract import IntArray
+from service.base.artifact import MAX_BEAM_SIZE
+from service.base.contract import IntArray
 from service.engine.beam_search import BeamSearch, Search, is_runaway
 from service.engine.engine import Failed, Finished, Outcome
 from service.engine.fixed_beam_search import FixedBeamSearch

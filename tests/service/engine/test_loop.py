@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.contract import EngineState
+from service.base.contract import EngineState
+from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
 from service.engine.loop import RETRY_S
 from service.engine.scheduler import Sequence
-from service.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, Starting
 from tests.service.fakes import PATIENCE_S, FakeClock, Harness, Tally, TickingClock, sequences
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.base.errors import QueueFull
 from service.engine.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
-from service.errors import QueueFull
 
 
 def scheduler(

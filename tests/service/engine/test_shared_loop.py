@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from service.base.errors import Broken, InferenceFailed
+from service.base.metrics import Metrics
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.errors import Broken, InferenceFailed
-from service.metrics import Metrics
 from tests.service.engine.test_loop import outcome
 from tests.service.fakes import PATIENCE_S, FakeClock, FakeComputation, Tally, sequences
 

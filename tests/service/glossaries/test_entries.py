@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import NotAcceptable
+from service.base.errors import NotAcceptable
 from service.glossaries import entries
 from service.glossaries.entries import MOST_CHARACTERS, MOST_ENTRIES, as_tsv, checked, of_csv, of_tsv
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.errors import NotAcceptable, UnknownGlossary
+from service.base.errors import NotAcceptable, UnknownGlossary
 from service.glossaries import store
 from service.glossaries.store import Dictionary, Glossaries, Glossary
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import Draining
+from service.base.errors import Draining
 from service.http.access import RemoteRateLimiter
 from tests.service.conftest import Serve, problem
 

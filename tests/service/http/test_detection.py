@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.engine.pool import Pool
+from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import TinyTranslator, language
 from tests.service.tiny_classifier import TinyClassifier

@@ -12,17 +12,17 @@ import docx
 import httpx
 import pytest
 
-from service import dispatch
-from service.errors import NotAcceptable, NotStored
+from service.base.errors import NotAcceptable, NotStored
 from service.jobs import worker
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
+from service.models import dispatch
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
 from tests.service.fakes import PATIENCE_S, Disk
-from tests.service.http.test_servers import environment
+from tests.service.server.test_servers import environment
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
-from tests.service.http.test_servers import environment
+from tests.service.server.test_servers import environment
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.artifact import Artifact
+from service.base.artifact import Artifact
 from service.engine.beam_search import Hypothesis
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Serve, problem

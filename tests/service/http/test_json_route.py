@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.errors import BadRequest, FieldsNotAcceptable, RequestError
+from service.base.errors import BadRequest, FieldsNotAcceptable, RequestError
 from service.http import json_route
 from service.http.json_route import read
 from service.schemas.requests import ClassifyRequest, EmbedRequest, TranslateRequest

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import StartRefused
+from service.base.errors import StartRefused
+from service.base.settings import Settings
 from service.http.keys import Keys
-from service.settings import Settings
 from tests.service.conftest import Serve
 
 

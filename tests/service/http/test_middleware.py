@@ -12,11 +12,11 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import ClientGone, NotReady, UnknownModel
-from service.http.dialects.dialect import Dialects
+from service.base.errors import ClientGone, NotReady, UnknownModel
+from service.base.metrics import Metrics
+from service.http.dialect import Dialects
 from service.http.middleware import UNMATCHED_PAUSE_S, Middleware
-from service.metrics import Metrics
-from service.serving import Serving
+from service.models.serving import Serving
 from tests.service.fakes import PATIENCE_S
 
 pytestmark = pytest.mark.anyio

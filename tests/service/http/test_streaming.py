@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 
-from service.engine.pool import Pool
-from service.errors import DeadlinePassed
-from service.metrics import Metrics
-from service.registry import load_models
-from service.settings import Settings
+from service.base.errors import DeadlinePassed
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.models.catalog import load_models
 from service.tasks import leg
+from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem, server_of
 from tests.service.http.test_pivots import through_english
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from service.base.errors import NotAcceptable, TooLarge, UnsupportedMediaType
 from service.documents import __main__ as reader
 from service.documents import word
 from service.documents.messages import N_LENGTHS, lengths_of
-from service.errors import NotAcceptable, TooLarge, UnsupportedMediaType
 from service.jobs import reading
 from service.jobs.reading import SMALL, Reading, Texts
 from tests.service.documents.word_files import by_hand, paragraph, run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
 from service.jobs.job import Job
 from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
 from tests.service.fakes import Disk, FakeClock

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from service import dispatch
-from service.errors import Broken, DeadlinePassed, LoopEnded, NotAcceptable, QueueFull, Silent, TooLarge
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, NotAcceptable, QueueFull, Silent, TooLarge
+from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs import translation
 from service.jobs.job import Job
 from service.jobs.reading import Texts
 from service.jobs.translation import MOST_TRIES, PARTS_AT_ONCE, Translating, refuse_long_texts
+from service.models import dispatch
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
-from service.settings import Settings
 
 pytestmark = pytest.mark.anyio
 

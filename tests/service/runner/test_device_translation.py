@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.artifact import MAX_BEAM_SIZE, Artifact
+from service.base.artifact import MAX_BEAM_SIZE, Artifact
 from service.engine.beam_search import Search
 from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedComputation, FixedEngine

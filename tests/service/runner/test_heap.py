@@ -13,10 +13,10 @@ TRANSLATOR = Path(__file__).parents[3] / "artifacts" / "translate-en-fr"
 SCRIPT = """
 import sys
 from pathlib import Path
-from service.artifact import read_artifact
-from service.engine.on_demand import _bytes_of_this_process
-from service.loading import ArtifactSource
-from service.settings import Settings
+from service.base.artifact import read_artifact
+from service.workers.on_demand import _bytes_of_this_process
+from service.models.loading import ArtifactSource
+from service.base.settings import Settings
 
 artifact = read_artifact(Path(sys.argv[1]))
 source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).settled()
@@ -36,8 +36,8 @@ COMPUTING = """
 import sys
 from pathlib import Path
 import numpy as np
-from service.artifact import read_artifact
-from service.engine.on_demand import _bytes_of_this_process
+from service.base.artifact import read_artifact
+from service.workers.on_demand import _bytes_of_this_process
 from service.runner.provider import Provider
 from service.runner.weights import load
 

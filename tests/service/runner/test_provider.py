@@ -1,7 +1,7 @@
 import onnxruntime
 import pytest
 
-from service.errors import ProviderUnavailable, StartRefused
+from service.base.errors import ProviderUnavailable, StartRefused
 from service.runner import provider
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider, choose_provider

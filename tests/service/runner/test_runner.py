@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.artifact import MAX_BEAM_SIZE, Artifact, read_artifact
-from service.contract import AttentionKinds
+from service.base.artifact import MAX_BEAM_SIZE, Artifact, read_artifact
+from service.base.contract import AttentionKinds
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 from onnx.external_data_helper import set_external_data
 from safetensors.numpy import load_file, save_file
 
-from service.artifact import Artifact, read_artifact, sum_of
-from service.errors import ArtifactRefused, StartRefused
+from service.base.artifact import Artifact, read_artifact, sum_of
+from service.base.errors import ArtifactRefused, StartRefused
 from service.runner.provider import Provider
 from service.runner.weights import Weights, load, read_weights
 from tests.service.tiny_artifacts import TinyTranslator

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.artifact import Artifact
+from service.base.artifact import Artifact
 from service.text.tokenization import Tokenizer
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import BOS, N_LAYERS, H, TinyTranslator

@@ -4,12 +4,12 @@ import pytest
 
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
-from service.formats import plain
+from service.markup import plain
+from service.segments.slots import Slot
 from service.tasks import composition
 from service.tasks.manuscript import Manuscript, Paragraph, Sentence
 from service.text.languages import Direction
 from service.text.sentences import sentence_spans
-from service.text.slots import Slot
 from service.text.tokenization import Tokenizer
 from service.text.tokens import Token
 from tests.service.stand_ins import protect

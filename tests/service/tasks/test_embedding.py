@@ -15,21 +15,21 @@ import onnx
 import pytest
 from numpy.typing import NDArray
 
-from service.artifact import Artifact, read_artifact, sum_of
+from service.base.artifact import Artifact, read_artifact, sum_of
+from service.base.errors import StartRefused
+from service.base.metrics import Metrics, TaskMetrics
 from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
-from service.engine.pool import Pool
 from service.engine.scheduler import Scheduler, Sequence
-from service.errors import StartRefused
-from service.metrics import Metrics, TaskMetrics
-from service.registry import Models
+from service.models.catalog import Models
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load
 from service.tasks.embedding import Embedder
 from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
+from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator

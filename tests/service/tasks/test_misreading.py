@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from service.artifact import Artifact
+from service.base.artifact import Artifact
 from service.engine.beam_search import Search
-from service.formats import plain
+from service.glossaries.terms import NO_TERMS, Terms
+from service.markup import plain
+from service.segments.placeholders import Protected, protect
+from service.segments.slots import Slot
 from service.tasks import reading
 from service.tasks.reading import Reader
 from service.text.languages import Direction
-from service.text.placeholders import Protected, protect
-from service.text.slots import Slot
 from service.text.spans import Span
-from service.text.terms import NO_TERMS, Terms
 from service.text.tokenization import Tokenizer
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service.artifact import TokenPooling
+from service.base.artifact import TokenPooling
 from service.engine.scheduler import Sequence
 from service.tasks.token_pooling import Embedded, pooled, read_states
 

@@ -7,7 +7,7 @@ import pytest
 import tokenizers
 from tokenizers import normalizers
 
-from service.errors import ArtifactRefused, DeadlinePassed
+from service.base.errors import ArtifactRefused, DeadlinePassed
 from service.text.tokenization import SHORT, Tokenizer, beside_each
 from tests.service.fakes import PATIENCE_S
 from tests.service.text.byte_level import byte_level_bpe

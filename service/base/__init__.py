@@ -1,0 +1,1 @@
+"""What every other room may use: errors, settings, log, metrics, manifest, contract, database."""

@@ -1,0 +1,106 @@
+"""What the environment and the command line ask for: settings, and sentences about what is not understood."""
+
+import argparse
+import difflib
+import logging
+import os
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from service import __version__
+from service.base.errors import StartRefused
+from service.base.settings import ADDRESS_OF_A_SERVICE, PREFIX, Settings
+
+logger = logging.getLogger(__name__)
+
+ABOUT = "attend: translation, classification and embeddings by encoder-decoder Transformers, over HTTP."
+
+RENAMED = {"workers": "loops"}
+"""Settings of former versions, and what they are called now."""
+
+OF_KUBERNETES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+"""Variables that each pod gets for a Service called attend, or attend-something; PORT is told by its value."""
+
+
+def take_arguments(arguments: Sequence[str]) -> None:
+    """Print help or the version and exit, where that is asked for; exit with status 2 for any other argument."""
+    parser = argparse.ArgumentParser(
+        prog="python -m service",
+        description=ABOUT,
+        epilog="settings are environment variables:\n\n" + "\n".join(_described()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"attend {__version__}")
+    _, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        option, _, _ = unknown[0].partition("=")
+        setting = _nearest(option.lstrip("-").replace("-", "_"))
+        advice = f"set {_variable(setting)} in the environment" if setting else "--help lists the settings"
+        parser.exit(2, f"attend takes no argument {option}; {advice}\n")
+
+
+def read_settings() -> Settings:
+    """The settings of the environment.
+
+    Raises:
+        StartRefused: some cannot be used. The sentence has their values, but never a key.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise StartRefused("; ".join(map(_sentence, error.errors()))) from None
+
+
+def announce(settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
+    """Log what somebody who has configured the service may not expect of it."""
+    for name in sorted(environment):
+        if name.upper().startswith(PREFIX):
+            _announce_variable(name, environment[name])
+    if not settings.api_keys and settings.api_keys_file is None:
+        logger.info("there are no API keys: whoever reaches the service may ask")
+
+
+def _announce_variable(name: str, value: str) -> None:
+    setting = name[len(PREFIX) :].lower()
+    is_address = ADDRESS_OF_A_SERVICE.match(value) is not None
+    if setting == "port" and is_address:
+        default = Settings.model_fields[setting].default
+        logger.warning("%s is an address, as Kubernetes sets it for a Service; the port is %d", name, default)
+    elif setting not in Settings.model_fields and not _is_of_kubernetes(setting.upper(), is_address):
+        nearest = _nearest(setting)
+        logger.warning("%s is no setting%s", name, f"; did you mean {_variable(nearest)}?" if nearest else "")
+
+
+def _is_of_kubernetes(name: str, is_address: bool) -> bool:
+    return OF_KUBERNETES.fullmatch(name) is not None or (name.endswith("_PORT") and is_address)
+
+
+def _nearest(name: str) -> str | None:
+    """The setting that is meant by a name that may be misspelt."""
+    name = name.lower()
+    return RENAMED.get(name) or next(iter(difflib.get_close_matches(name, Settings.model_fields, 1)), None)
+
+
+def _variable(setting: str) -> str:
+    return PREFIX + setting.upper()
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    setting, message = str(problem["loc"][0]), problem["msg"].removeprefix("Value error, ")
+    if setting == "api_keys":
+        return f"{_variable(setting)} {message}"
+    return f"{_variable(setting)} is {problem['input']!r}: {message}"
+
+
+def _described() -> Iterator[str]:
+    width = min(100, shutil.get_terminal_size().columns)
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default in (None, "", (), frozenset()) else f" (default: {field.default})"
+        yield f"  {_variable(name)}{default}"
+        yield textwrap.fill(field.description or "", width, initial_indent="      ", subsequent_indent="      ")

@@ -1,0 +1,285 @@
+"""Prometheus metrics. Each app has a registry of its own; no label ever carries a client's identity."""
+
+import os
+import sys
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
+
+from service import __version__
+from service.base.contract import Event, Phase, Queued
+from service.base.errors import Broken, Draining, QueueFull, Starting
+
+# Otherwise every series gets a second one that says when it was created.
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
+TASKS = {"greedy": "translation", "beam": "translation"}
+"""Tasks of the engines that are not named after theirs."""
+REJECTED = tuple(error.reason for error in (QueueFull, Starting, Draining, Broken))
+CANCELLED = ("client_gone", "deadline", Draining.reason, Broken.reason)
+"""Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
+SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
+"""Files that each of several servers counts in; every route with every status needs less."""
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+
+
+class Metrics:
+    """Every counter and histogram of the service; `watch` adds the gauges, which are read when scraped.
+
+    Args:
+        shared: whether several servers count together, in the folder that PROMETHEUS_MULTIPROC_DIR names.
+    """
+
+    MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+    def __init__(self, shared: bool = False) -> None:
+        self._shared = shared
+        if shared:
+            _reserve(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
+        self._collectors: list[Collector] = []
+        self._of_task: dict[str, TaskMetrics] = {}
+        self._of_engine: dict[str, TaskMetrics] = {}
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "attend_requests", "Requests answered.", ["dialect", "route", "status"], registry=registry
+        )
+        self.request_seconds = Histogram(
+            "attend_request_seconds", "Whole requests.", ["dialect", "route"], registry=registry, buckets=SECONDS
+        )
+        # Labels are looked up once: that takes longer than counting.
+        self._requests = cache(self.requests.labels)
+        self._request_seconds = cache(self.request_seconds.labels)
+        self.queue_seconds = Histogram(
+            "attend_queue_seconds", "Requests from submitted to admitted.", ["task"], registry=registry, buckets=SECONDS
+        )
+        self.inference_seconds = Histogram(
+            "attend_inference_seconds", "Forward passes.", ["task", "phase"], registry=registry, buckets=SECONDS
+        )
+        self.characters = Counter("attend_characters", "Characters of texts that were translated.", registry=registry)
+        self.tokens = Counter("attend_tokens", "Tokens read and written.", ["task", "side"], registry=registry)
+        self.padding_tokens = Counter(
+            "attend_padding_tokens", "Padding read beside source tokens.", ["task"], registry=registry
+        )
+        self.decode_steps = Counter("attend_decode_steps", "Decoder steps.", registry=registry)
+        self.batch_rows = Histogram(
+            "attend_batch_rows", "Rows of one forward pass.", ["task"], registry=registry, buckets=ROWS
+        )
+        self.cancelled = Counter(
+            "attend_cancelled", "Requests accepted, then given up.", ["task", "reason"], registry=registry
+        )
+        self.rejected = Counter(
+            "attend_rejected", "Requests refused before they were queued.", ["task", "reason"], registry=registry
+        )
+        self.connections = Gauge(
+            "attend_connections", "Connections that are open.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.connections_closed = Counter(
+            "attend_connections_closed", "Connections closed by the service.", ["reason"], registry=registry
+        )
+        for reason in ("head_timeout", "send_timeout", "limit"):
+            self.connections_closed.labels(reason)
+        self.loops_ended = Counter(
+            "attend_loops_ended", "Processes of models that ended and were replaced.", ["how"], registry=registry
+        )
+        for how in ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGABRT", "exit 1"):
+            self.loops_ended.labels(how)
+        self._collect(_BuildInfo())
+
+    def expect(self, dialect: str, route: str) -> None:
+        """Count the requests of a route from 0, and the failures, of which the first one matters."""
+        self._requests(dialect, route, 200)
+        self._requests(dialect, route, 500)
+
+    def answered(self, dialect: str, route: str, status: int, seconds: float) -> None:
+        """A request was answered after so many seconds."""
+        self._requests(dialect, route, status).inc()
+        self._request_seconds(dialect, route).observe(seconds)
+
+    def loop_ended(self, how: str) -> None:
+        """By which signal, or with which status."""
+        self.loops_ended.labels(how).inc()
+
+    def of_task(self, task: str) -> "TaskMetrics":
+        """Under the label of one task."""
+        if task not in self._of_task:
+            self._of_task[task] = TaskMetrics(self, task)
+        return self._of_task[task]
+
+    def count(self, engine: str, event: Event) -> None:
+        """Take over what the engine MODEL/KIND tells."""
+        if engine not in self._of_engine:
+            kind = engine.rpartition("/")[2]
+            self._of_engine[engine] = self.of_task(TASKS.get(kind, kind))
+        self._of_engine[engine].count(event)
+
+    def watch(self, states: Callable[[], Iterable["ModelState"]], is_ready: Callable[[], bool]) -> None:
+        """Read gauges from these at every scrape."""
+        self._collect(_Gauges(states, is_ready))
+
+    def n_characters(self) -> int:
+        """How many have been translated since the service began; by all servers together, where there are several."""
+        return int(self._whole().get_sample_value("attend_characters_total") or 0)
+
+    def render(self) -> bytes:
+        """The Prometheus text format; of all servers together, where there are several."""
+        registry = self._whole()
+        if registry is not self.registry:
+            for collector in self._collectors:
+                registry.register(collector)
+        return generate_latest(registry)
+
+    def _whole(self) -> CollectorRegistry:
+        """What is summed over the servers."""
+        if not self._shared:
+            return self.registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry
+
+    def _collect(self, collector: Collector) -> None:
+        """Of what is no sum over the servers: every one tells the same."""
+        self._collectors.append(collector)
+        self.registry.register(collector)
+
+
+def release(folder: Path, process_id: int) -> None:
+    """Of a server that has ended, keep what it has counted: its connections have gone, and what it reserved is free."""
+    mark_process_dead(process_id, str(folder))  # type: ignore[no-untyped-call]
+    for file in folder.glob(f"*_{process_id}.db"):
+        n_used = int.from_bytes(file.read_bytes()[:4], sys.byteorder)
+        os.truncate(file, max(n_used, 8))
+
+
+def _reserve(folder: Path) -> None:
+    """Write the files that prometheus_client maps: it leaves holes, and when the disk is full a process dies that
+    counts in one.
+
+    Raises:
+        OSError: there is no room for them.
+    """
+    for kind in SHARED_KINDS:
+        with (folder / f"{kind}_{os.getpid()}.db").open("ab") as file:  # its number may be that of one that has ended
+            file.write(bytes(max(0, SHARED_BYTES - file.tell())))
+
+
+class TaskMetrics:
+    """Metrics under the label of one task: the work of its engines, and the requests that got no answer."""
+
+    def __init__(self, metrics: Metrics, task: str) -> None:
+        self._decode_steps = metrics.decode_steps
+        self._queue_seconds = metrics.queue_seconds.labels(task)
+        self._inference_seconds = {phase: metrics.inference_seconds.labels(task, phase) for phase in PHASES}
+        self._source_tokens = metrics.tokens.labels(task, "source")
+        self._target_tokens = metrics.tokens.labels(task, "target")
+        self._padding_tokens = metrics.padding_tokens.labels(task)
+        self._batch_rows = metrics.batch_rows.labels(task)
+        self._rejected = {reason: metrics.rejected.labels(task, reason) for reason in REJECTED}
+        self._cancelled = {reason: metrics.cancelled.labels(task, reason) for reason in CANCELLED}
+
+    def count(self, event: Event) -> None:
+        """Take over what an engine tells."""
+        if isinstance(event, Queued):
+            self._queue_seconds.observe(event.seconds)
+            return
+        self._inference_seconds[event.phase].observe(event.seconds)
+        if event.phase == "encode":
+            tokens = sum(event.source_tokens)
+            self._batch_rows.observe(len(event.source_tokens))
+            self._source_tokens.inc(tokens)
+            self._padding_tokens.inc(max(event.source_tokens) * len(event.source_tokens) - tokens)
+        elif event.phase == "decode":
+            self._decode_steps.inc()
+            self._batch_rows.observe(event.rows)
+            self._target_tokens.inc(event.sequences)
+
+    def rejected(self, reason: str) -> None:
+        """A request was refused before it was queued."""
+        self._rejected[reason].inc()
+
+    def cancelled(self, reason: str) -> None:
+        """A request was accepted, and given up; it counts once, however many engines had a part of it."""
+        self._cancelled[reason].inc()
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """One model at the moment of a scrape."""
+
+    model: str
+    task: str
+    precision: str
+    provider: str
+    waiting: int = 0
+    running: int = 0
+    slots: int = 0
+    ready: bool = True
+    files_changed: bool = False
+
+
+class _BuildInfo(Collector):
+    def collect(self) -> Iterator[Metric]:
+        info = GaugeMetricFamily("attend_build_info", "Always 1.", labels=["version"])
+        info.add_metric([__version__], 1)
+        yield info
+
+
+class _Gauges(Collector):
+    """Waiting, running and slots summed over the models of a task, and one constant per model."""
+
+    def __init__(self, states: Callable[[], Iterable[ModelState]], is_ready: Callable[[], bool]) -> None:
+        self._states = states
+        self._is_ready = is_ready
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("attend_ready", "1 where /health/ready answers 200.", self._is_ready())
+        states = list(self._states())
+        yield _per_task("attend_waiting", "Sequences that wait.", ((s.task, s.waiting) for s in states))
+        yield _per_task("attend_running", "Sequences that run.", ((s.task, s.running) for s in states))
+        yield _per_task("attend_slots", "Most hypotheses that can run at once.", ((s.task, s.slots) for s in states))
+        info = GaugeMetricFamily("attend_model_info", "Always 1.", labels=["model", "task", "precision", "provider"])
+        for s in states:
+            info.add_metric([s.model, s.task, s.precision, s.provider], 1)
+        yield info
+        ready = GaugeMetricFamily("attend_model_ready", "1 where a model takes requests.", labels=["model", "task"])
+        for s in states:
+            ready.add_metric([s.model, s.task], s.ready)
+        yield ready
+        changed = GaugeMetricFamily(
+            "attend_model_files_changed",
+            "1 where files are not those that a model was read from.",
+            labels=["model"],
+        )
+        for model, has_changed in {s.model: s.files_changed for s in states}.items():
+            changed.add_metric([model], has_changed)
+        yield changed
+        loaded = GaugeMetricFamily("attend_model_loaded", "1 where a model is in memory.", labels=["model", "task"])
+        for s in states:
+            loaded.add_metric([s.model, s.task], s.slots > 0)
+        yield loaded
+
+
+def _per_task(name: str, documentation: str, values: Iterable[tuple[str, int]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, documentation, labels=["task"])
+    totals: Tally[str] = Tally()
+    for task, value in values:
+        totals[task] += value
+    for task, total in totals.items():
+        family.add_metric([task], total)
+    return family

@@ -1,0 +1,90 @@
+"""What DeepL's clients send for glossaries, and what they get."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from service.dialects.deepl.fields import lower
+from service.schemas.glossaries import Name
+
+IN_A_FORM = re.compile(r"dictionaries\[([0-9]+)\](?:\.|\[)(\w+)\]?")
+
+
+class DeepLDictionary(BaseModel):
+    source_lang: str = Field(examples=["en"])
+    target_lang: str = Field(examples=["fr"])
+    entries: str = Field(examples=["dog\tclebs"])
+    entries_format: Annotated[Literal["tsv", "csv"], BeforeValidator(lower, json_schema_input_type=str)] = "tsv"
+
+
+class DeepLGlossary(DeepLDictionary):
+    name: Name = Field(examples=["Animals"])
+
+
+class _WithDictionaries(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _of_form(cls, value: Any) -> Any:
+        """Fields of a form such as dictionaries[0].entries make a list."""
+        if not isinstance(value, dict):
+            return value
+        found: dict[str, dict[str, Any]] = {}
+        for name, one in value.items():
+            if (match := IN_A_FORM.fullmatch(name)) is not None:
+                found.setdefault(match[1], {})[match[2]] = one
+        return {**value, "dictionaries": [*found.values()]} if found else value
+
+
+class DeepLMultilingualGlossary(_WithDictionaries):
+    name: Name = Field(examples=["Animals"])
+    dictionaries: list[DeepLDictionary] = Field(min_length=1)
+
+
+class DeepLGlossaryUpdate(_WithDictionaries):
+    name: Name | None = None
+    dictionaries: list[DeepLDictionary] = Field(default=[], description="Entries that are added.")
+
+
+class DeepLPair(BaseModel):
+    source_lang: str
+    target_lang: str
+
+
+class DeepLPairs(BaseModel):
+    supported_languages: list[DeepLPair]
+
+
+class DeepLDictionaryInfo(DeepLPair):
+    entry_count: int
+
+
+class DeepLGlossaryInfo(DeepLDictionaryInfo):
+    glossary_id: str
+    name: str
+    ready: Literal[True] = True
+    creation_time: str
+
+
+class DeepLGlossaryInfos(BaseModel):
+    glossaries: list[DeepLGlossaryInfo]
+
+
+class DeepLMultilingualGlossaryInfo(BaseModel):
+    glossary_id: str
+    name: str
+    dictionaries: list[DeepLDictionaryInfo]
+    creation_time: str
+
+
+class DeepLMultilingualGlossaryInfos(BaseModel):
+    glossaries: list[DeepLMultilingualGlossaryInfo]
+
+
+class DeepLEntries(DeepLPair):
+    entries: str
+    entries_format: Literal["tsv"] = "tsv"
+
+
+class DeepLDictionaries(BaseModel):
+    dictionaries: list[DeepLEntries]

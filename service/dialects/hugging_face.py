@@ -1,0 +1,255 @@
+"""Hugging Face's inference endpoints: a model, or a task of it, at an address of its own."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic_core import to_json
+
+from service import __version__
+from service.base.errors import FieldsNotAcceptable, NotAcceptable, RequestError, UnknownPath
+from service.base.settings import Settings
+from service.dialects.named_models import Model, check_ready, named
+from service.http import compression
+from service.http.access import Access
+from service.http.bodies import as_native
+from service.http.dialect import Dialect, ErrorBody, Sent
+from service.http.limits import within_limits
+from service.models import dispatch
+from service.models.catalog import Models
+from service.models.serving import Serving
+from service.schemas.answers import Status
+from service.schemas.requests import ClassifyRequest, EmbedRequest, Text, Texts, TranslateRequest
+from service.schemas.timing import Timing
+from service.tasks.classification import Classifier
+from service.tasks.translation import Translator
+
+MODEL = "/models/{name:path}"
+GENERATE = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_new_tokens": "max_target_tokens"}
+"""What of transformers' parameters of generation has a native field."""
+
+
+SENT_AS = {
+    "text": ("inputs",),
+    "source": ("parameters", "src_lang"),
+    "target": ("parameters", "tgt_lang"),
+    "prompt": ("prompt_name",),
+    **{native: ("parameters", "generate_parameters", name) for name, native in GENERATE.items()},
+}
+"""Where fields of native requests come from."""
+
+
+class HuggingFaceError(ErrorBody):
+    error: str
+
+    @classmethod
+    def of(cls, error: RequestError) -> "HuggingFaceError":
+        return cls(error=str(error))
+
+
+class OfEmbeddings(Sent):
+    normalize: bool | None = Field(default=None, description="Whether embeddings have length 1, as by default.")
+    prompt_name: Text | None = Field(default=None, description="A prompt that the model has.")
+    dimensions: int | None = Field(default=None, description="The model's own, if they are given.")
+    encoding_format: Literal["float"] | None = None
+
+
+class Parameters(OfEmbeddings):
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    generate_parameters: dict[str, Any] | None = Field(default=None, examples=[{"num_beams": 4}])
+    top_k: Annotated[int, Field(ge=1)] | None = Field(default=None, description="So many labels; all by default.")
+    function_to_apply: Literal["softmax", "sigmoid", "none"] | None = Field(
+        default=None, description="The model's own, if it is given."
+    )
+    candidate_labels: Any = Field(default=None, description="Not followed: a model has its own labels.")
+
+
+class Similarity(Sent):
+    source_sentence: Text
+    sentences: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+
+
+Inputs = Annotated[
+    Annotated[Texts, Tag("text")] | Annotated[Similarity, Tag("similarity")],
+    Discriminator(lambda value: "similarity" if isinstance(value, dict | Similarity) else "text"),
+]
+
+
+class PipelineRequest(OfEmbeddings):
+    """What a task does not have is ignored. Parameters of embeddings may be inside or outside of `parameters`."""
+
+    inputs: Inputs
+    parameters: Parameters | None = None
+
+
+class Translated(BaseModel):
+    translation_text: str
+
+
+class Scored(BaseModel):
+    label: str
+    score: float
+
+
+PipelineAnswer: TypeAlias = list[Translated] | list[list[Scored]] | list[list[float]] | list[float]
+"""For each text: a translation; labels by falling score; an embedding; or its similarity."""
+
+
+class EndpointInfo(BaseModel):
+    model_id: str
+    model_dtype: str
+    model_pipeline_tag: str
+    max_input_length: int = Field(description="Tokens of a sentence or window; longer texts are split, never cut off.")
+    max_client_batch_size: int
+    version: str = __version__
+
+
+def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+    guards = access.guards()
+    router = HUGGING_FACE.router(guards)
+
+    async def check_name(http: Request) -> None:
+        """A path that means nothing here looks like a model's name."""
+        with serving.use() as models:
+            named(models, http.path_params["name"])
+
+    guards.checks.append(check_name)
+
+    @router.get(f"{MODEL}/info")
+    async def info(_: Request, name: str) -> EndpointInfo:
+        """What a model is, and its limits."""
+        with serving.use() as models:
+            model = named(models, name)
+        return EndpointInfo(
+            model_id=name,
+            model_dtype=model.manifest.precision,
+            model_pipeline_tag=_own_task(model),
+            max_input_length=model.manifest.limits.max_source_tokens,
+            max_client_batch_size=settings.max_texts,
+        )
+
+    @router.get(f"{MODEL}/health")
+    async def health(_: Request, name: str) -> Status:
+        """The model takes requests."""
+        check_ready(serving, name)
+        return Status(status="ready")
+
+    @router.post(f"{MODEL}/pipeline/{{task}}/", include_in_schema=False)
+    @router.post(f"{MODEL}/pipeline/{{task}}", response_model=PipelineAnswer)
+    async def run_task(request: PipelineRequest, http: Request, name: str, task: str) -> Response:
+        """Do one of the tasks of a model."""
+        if task not in RUN:
+            raise UnknownPath(f"no task is named {task!r}; there are {', '.join(RUN)}")
+        with serving.use() as models:
+            answer = await RUN[task](models, name, request, settings, http.state.timing)
+        return await compression.answer(to_json(answer), http, "application/json")
+
+    @router.post(MODEL, response_model=PipelineAnswer)
+    @router.post(f"{MODEL}/", include_in_schema=False)  # tried before the other: a name may have slashes
+    async def run_own_task(request: PipelineRequest, http: Request, name: str) -> Response:
+        """Do what the model was made for. Where that is embeddings, a sentence among inputs asks for similarities."""
+        with serving.use() as models:
+            task = _own_task(named(models, name))
+        if task == "feature-extraction" and isinstance(request.inputs, Similarity):
+            task = "sentence-similarity"
+        return await run_task(request, http, name, task)
+
+    return [router]
+
+
+async def _translate(
+    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
+) -> list[Translated]:
+    asked = _asked(request)
+    generate = asked.generate_parameters or {}
+    for key in generate.keys() - GENERATE.keys():
+        raise NotAcceptable(f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are")
+    options = {GENERATE[key]: value for key, value in generate.items()}
+    fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
+    native = as_native(TranslateRequest, fields, SENT_AS)
+    answer = await dispatch.translate(models, native, within_limits(native, settings), timing)
+    return [Translated(translation_text=one.text) for one in answer.translations]
+
+
+async def _classify(
+    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
+) -> list[list[Scored]]:
+    asked, classifier = _asked(request), models.classifier(name)
+    if asked.candidate_labels is not None:
+        raise NotAcceptable(f"parameters.candidate_labels are not followed here; {name} has its own labels")
+    own = classifier.manifest.label_activation
+    if asked.function_to_apply not in (None, own):
+        raise NotAcceptable(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
+    native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
+    predictions = await classifier.classify(native, within_limits(native, settings), timing)
+    return [
+        [Scored(label=label, score=score) for label, score in [*one.scores.items()][: asked.top_k]]
+        for one in predictions
+    ]
+
+
+async def _embed(
+    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
+) -> list[list[float]]:
+    return await _embeddings(models, name, _texts(request), _asked(request), settings, timing)
+
+
+async def _compare(
+    models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
+) -> list[float]:
+    if not isinstance(request.inputs, Similarity):
+        raise FieldsNotAcceptable([(("inputs",), "must be an object of source_sentence and sentences")])
+    texts = [request.inputs.source_sentence, *request.inputs.sentences]
+    asked = _asked(request).model_copy(update={"normalize": True})
+    rows = np.array(await _embeddings(models, name, texts, asked, settings, timing))
+    return [float(cosine) for cosine in (rows[1:] @ rows[0]).round(7)]
+
+
+async def _embeddings(
+    models: Models, name: str, texts: list[str], asked: Parameters, settings: Settings, timing: Timing
+) -> list[list[float]]:
+    embedder = models.embedder(name, None)
+    if asked.dimensions not in (None, embedder.dimensions):
+        raise NotAcceptable(f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}")
+    normalize = asked.normalize is not False
+    fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
+    native = as_native(EmbedRequest, fields, SENT_AS)
+    embeddings, _, _ = await embedder.embed(native, within_limits(native, settings), timing)
+    return [one.embedding for one in embeddings]  # type: ignore[union-attr, misc]  # one for each text, in JSON
+
+
+RUN = {
+    "translation": _translate,
+    "text-classification": _classify,
+    "feature-extraction": _embed,
+    "sentence-similarity": _compare,
+}
+
+
+def _own_task(model: Model) -> str:
+    if isinstance(model, Translator):
+        return "translation"
+    return "text-classification" if isinstance(model, Classifier) else "feature-extraction"
+
+
+def _texts(request: PipelineRequest) -> list[str]:
+    if isinstance(request.inputs, Similarity):
+        raise FieldsNotAcceptable([(("inputs",), "must be a text or a list of texts")])
+    return request.inputs
+
+
+def _asked(request: PipelineRequest) -> Parameters:
+    outside = {name: getattr(request, name) for name in OfEmbeddings.model_fields}
+    given = {name: value for name, value in outside.items() if value is not None}
+    return (request.parameters or Parameters()).model_copy(update=given)
+
+
+HUGGING_FACE = Dialect(
+    name="hugging_face",
+    about="Hugging Face's inference endpoints, one for each model and task.",
+    paths=("/models",),
+    error=HuggingFaceError,
+    routers=routers,
+)

@@ -1,0 +1,79 @@
+"""LibreTranslate's files: translated while their client waits, and fetched from an address of their own."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+from starlette.datastructures import UploadFile
+
+from service.base.errors import BadRequest, NotAcceptable, UnknownDocument, UnsupportedMediaType
+from service.base.settings import Settings
+from service.documents.kinds import KINDS
+from service.http.bodies import fields_of
+from service.http.files import A_FILE, as_file, name_of, translated_name
+from service.http.json_route import validated
+from service.http.stores import stores_of
+from service.schemas.requests import TranslateRequest
+
+ENDINGS = [ending for kind in KINDS for ending in kind.endings]
+Refuse = Callable[[str, str], None]
+"""Of a source and a target: raises an error in LibreTranslate's words, if these are the reason."""
+
+
+class TranslatedFile(BaseModel):
+    translatedFileUrl: str  # noqa: N815
+
+
+def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Refuse) -> None:
+    """The address of a file has its key in it: who knows it may fetch the file, as LibreTranslate has it."""
+
+    @keyed.post("/libretranslate/translate_file")
+    async def translate_file(http: Request) -> TranslatedFile:
+        """Translate a file, sent as a form with source and target: .docx, .html, .md, .srt or .txt."""
+        documents = stores_of(http).documents
+        try:
+            file, source, target = _wanted(await fields_of(http))
+            data = await file.read()
+        finally:
+            await http.close()
+        native = validated(TranslateRequest, {"text": "-", "source": source, "target": target})
+        try:
+            job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
+        except UnsupportedMediaType:
+            raise BadRequest("Invalid request: file format not supported") from None
+        except NotAcceptable:
+            refuse(source, target)
+            raise
+        try:
+            await documents.finished(job, key)
+            job, _ = await documents.result(job.id, key)
+        except BaseException:
+            with suppress(UnknownDocument):
+                await documents.delete(job.id, key)
+            raise
+        base, name = str(http.base_url).rstrip("/"), quote(translated_name(job), safe="")
+        return TranslatedFile(
+            translatedFileUrl=f"{base}{settings.root_path}/libretranslate/download_file/{job.id}/{key}/{name}"
+        )
+
+    @free.get(
+        "/libretranslate/download_file/{document_id}/{key}/{file_name}", response_class=Response, responses=A_FILE
+    )
+    async def download_file(http: Request, document_id: str, key: str, file_name: str) -> Response:  # noqa: ARG001
+        """A file that was translated."""
+        return as_file(*await stores_of(http).documents.result(document_id, key))
+
+
+def _wanted(fields: dict[str, object]) -> tuple[UploadFile, str, str]:
+    """Raises BadRequest, in LibreTranslate's words."""
+    file, source, target = (fields.get(name) for name in ("file", "source", "target"))
+    if not isinstance(file, UploadFile):
+        raise BadRequest("Invalid request: missing file parameter")
+    for name, value in (("source", source), ("target", target)):
+        if not isinstance(value, str) or not value:
+            raise BadRequest(f"Invalid request: missing {name} parameter")
+    if not file.filename:
+        raise BadRequest("Invalid request: empty file")
+    return file, str(source).lower() if str(source).lower() == "auto" else str(source), str(target)

@@ -1,0 +1,237 @@
+"""Tensors of the Open Inference Protocol as they are sent: in JSON, or as Triton's extension for binary data has them.
+
+A body that has binary tensors begins with JSON, whose length is in the header LENGTH. Behind it come the tensors, in
+order, each as long as its parameter `binary_data_size` says. A text is its length as a little-endian uint32, and then
+its bytes.
+"""
+
+import math
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import Request, Response
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
+
+from service.base.errors import BadRequest, NotAcceptable, TooLarge, UnsupportedMediaType
+from service.http import compression
+from service.http.bodies import ReadBody
+from service.http.dialect import Sent
+from service.http.json_route import Body, read
+from service.schemas.answers import encoded
+from service.schemas.requests import of_characters
+
+TEXT: Literal["text_input"] = "text_input"
+"""The input of every model."""
+LENGTH = "Inference-Header-Content-Length"
+STALE = f"is {LENGTH} that of an earlier request? tritonclient writes it into the headers that it is given"
+
+Size = Annotated[int, Field(ge=0, lt=2**63)]
+Options = Annotated[
+    dict[str, Any],
+    BeforeValidator(lambda value: {} if value is None else value, json_schema_input_type=dict[str, Any] | None),
+]
+MOST_DIMENSIONS = 16
+
+
+class InputTensor(Sent):
+    name: Literal["text_input"]
+    shape: list[Size] = Field(max_length=MOST_DIMENSIONS, description="Whose product is the number of elements.")
+    datatype: Literal["BYTES"]
+    parameters: Options = Field(default={}, description="binary_data_size, where the data are behind the JSON.")
+    data: list[Any] | None = Field(default=None, description="Flat or nested.")
+    _raw: bytes | None = PrivateAttr(default=None)
+
+    def texts(self) -> list[str]:
+        """Its elements.
+
+        Raises:
+            NotAcceptable: one is no text, or they are not as many as the shape says.
+        """
+        if (self._raw is None) == (self.data is None):
+            raise NotAcceptable(f"{self.name}: its elements are in data, or behind the JSON with a binary_data_size")
+        texts = list(self._of_bytes(self._raw) if self._raw is not None else self._of_json(self.data))
+        if len(texts) != math.prod(self.shape):
+            raise NotAcceptable(f"{self.name}: its shape {self.shape} is of {math.prod(self.shape)} elements, "
+                                f"there are {len(texts)}")  # fmt: skip
+        return texts
+
+    def take(self, raw: bytes, at: int) -> int:
+        """Take its part of what is behind the JSON, if it has one; where that ends.
+
+        Raises:
+            NotAcceptable: its size is none.
+        """
+        size = self.parameters.get("binary_data_size")
+        if size is None:
+            return at
+        if type(size) is not int or size < 0:
+            raise NotAcceptable(f"{self.name}: its binary_data_size is {size!r}, no number of bytes")
+        self._raw = raw[at : at + size]
+        return at + size
+
+    def _of_json(self, data: Any) -> Iterator[str]:
+        waiting = [iter(data)]
+        while waiting:
+            for element in waiting[-1]:
+                if isinstance(element, list):
+                    waiting.append(iter(element))
+                    break
+                if not isinstance(element, str):
+                    raise NotAcceptable(f"{self.name}: an element is {element!r}, not a string")
+                yield element
+            else:
+                waiting.pop()
+
+    def _of_bytes(self, raw: bytes) -> Iterator[str]:
+        at, number = 0, 0
+        while at < len(raw):
+            if at + 4 > len(raw):
+                raise NotAcceptable(f"{self.name}: its data end within the length of element {number}")
+            (length,) = struct.unpack_from("<I", raw, at)
+            start, at = at + 4, at + 4 + length
+            if at > len(raw):
+                left = len(raw) - start
+                raise NotAcceptable(f"{self.name}: element {number} has {length} bytes by its length, {left} are left")
+            try:
+                yield raw[start:at].decode()
+            except UnicodeDecodeError as error:
+                raise NotAcceptable(f"{self.name}: element {number} is not UTF-8: {error.reason}") from None
+            number += 1
+
+
+class WantedOutput(Sent):
+    name: str
+    parameters: Options = Field(default={}, description="binary_data: whether it comes behind the JSON.")
+
+
+class InferRequest(Sent):
+    id: Annotated[str, AfterValidator(of_characters)] | None = Field(default=None, description="Comes back as it is.")
+    parameters: Options = Field(
+        default={},
+        description="timeout in microseconds; binary_data_output: whether outputs come behind the JSON; options.",
+    )
+    inputs: list[InputTensor] = Field(min_length=1, max_length=1)
+    outputs: list[WantedOutput] | None = Field(default=None, description="All by default.")
+
+
+class OutputTensor(BaseModel):
+    name: str
+    datatype: Literal["BYTES", "FP32"]
+    shape: list[int]
+    parameters: dict[str, int] | None = Field(default=None, description="binary_data_size, without data.")
+    data: list[Any] | None = Field(default=None, description="Flat, row after row.")
+
+
+class InferAnswer(BaseModel):
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor of an answer, before it is written.
+
+    Args:
+        shape: of the input. Rows of numbers have one dimension more.
+    """
+
+    name: str
+    shape: list[int]
+    values: Sequence[str] | NDArray[np.float32]
+    is_binary: bool
+
+    def parts(self) -> tuple[OutputTensor, bytes]:
+        """What the JSON says, and what comes behind it."""
+        numbers = self.values if isinstance(self.values, np.ndarray) else None
+        tensor = OutputTensor(
+            name=self.name,
+            datatype="BYTES" if numbers is None else "FP32",
+            shape=[*self.shape, *(() if numbers is None else numbers.shape[1:])],
+        )
+        if not self.is_binary:
+            tensor.data = [*self.values] if numbers is None else encoded(numbers.ravel(), "json")
+            return tensor, b""
+        if numbers is None:
+            raw = b"".join(struct.pack("<I", len(text)) + text for text in map(str.encode, self.values))
+        else:
+            raw = numbers.astype("<f4").tobytes()
+        tensor.parameters = {"binary_data_size": len(raw)}
+        return tensor, raw
+
+
+def read_tensors(max_bytes: int) -> ReadBody:
+    """How bodies are read that may be compressed, and may have tensors behind their JSON.
+
+    Args:
+        max_bytes: of a body that was compressed.
+    """
+
+    async def read_body(model: type[Body], request: Request) -> Body:
+        encoding = request.headers.get("content-encoding", "").lower()
+        body = _inflated(await request.body(), encoding, max_bytes)
+        length = request.headers.get(LENGTH)
+        end = len(body) if length is None else _length(length, body)
+        try:
+            found = read(model, body[:end])
+        except BadRequest as error:
+            raise BadRequest(f"{error}; {STALE}") if length is not None else error from None
+        _share_out(body[end:], found.inputs if isinstance(found, InferRequest) else [])
+        return found
+
+    return read_body
+
+
+async def written(
+    request: InferRequest, model_name: str, model_version: str, outputs: Sequence[Output], http: Request
+) -> Response:
+    """The answer to a request; JSON alone, without the header LENGTH, where no output is binary."""
+    parts = [output.parts() for output in outputs]
+    tensors = [tensor for tensor, _ in parts]
+    answer = InferAnswer.model_construct(
+        model_name=model_name, model_version=model_version, id=request.id, outputs=tensors
+    )
+    head = answer.model_dump_json(exclude_none=True).encode()
+    if not any(output.is_binary for output in outputs):
+        return await compression.answer(head, http, "application/json")
+    body = b"".join([head, *(raw for _, raw in parts)])
+    return await compression.answer(body, http, "application/octet-stream", {LENGTH: str(len(head))})
+
+
+def _inflated(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "deflate"):
+        raise UnsupportedMediaType(f"the content encoding is {encoding}, there are gzip and deflate")
+    inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # of either
+    try:
+        inflated = inflater.decompress(body, max_bytes + 1)
+    except zlib.error:
+        raise BadRequest(f"the body is not {encoding}") from None
+    if len(inflated) > max_bytes:
+        raise TooLarge(f"the body has more than {max_bytes} bytes when it is inflated, which is the limit")
+    if not inflater.eof or inflater.unused_data:
+        raise BadRequest(f"the body does not end where its {encoding} does")
+    return inflated
+
+
+def _length(length: str, body: bytes) -> int:
+    if not (length.isascii() and length.isdigit()):
+        raise BadRequest(f"{LENGTH} is {length}, no number")
+    if len(length) > 18 or int(length) > len(body):
+        raise BadRequest(f"{LENGTH} is {length}, the body has {len(body)} bytes; {STALE}")
+    return int(length)
+
+
+def _share_out(raw: bytes, inputs: Sequence[InputTensor]) -> None:
+    end = 0
+    for tensor in inputs:
+        end = tensor.take(raw, end)
+    if end != len(raw):
+        raise NotAcceptable(f"{len(raw)} bytes come behind the JSON, the inputs have {end} by their binary_data_size")

@@ -1,0 +1,99 @@
+"""What a request names: terms that come out unchanged, and terms that a glossary has a translation for."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+
+from service.base.errors import NotAcceptable
+from service.schemas.patterns import compiled
+from service.segments.kept_spans import Kept
+from service.text.scripts import LETTER
+from service.text.spans import Span
+
+MOST_MATCHES = 10_000
+"""Of patterns, in one text."""
+_LETTER = re.compile(LETTER)
+_TWO_LETTERS = re.compile(LETTER * 2)
+
+
+class TermTable:
+    """Terms and what is written for them, which are found in a time that hardly grows with their number.
+
+    Args:
+        written: None for a term that comes out unchanged.
+    """
+
+    def __init__(self, written: Mapping[str, str | None]) -> None:
+        self._written = {**written}
+        lengths: dict[str, set[int]] = {}
+        for term in written:
+            lengths.setdefault(term[:2], set()).add(len(term))
+        self._lengths = {start: sorted(of_start, reverse=True) for start, of_start in lengths.items()}
+        """How long the terms are that begin with two characters, the longest first."""
+        firsts = {term[0] for term in written}
+        letters = "".join(first for first in firsts if _LETTER.match(first))
+        others = "".join(map(re.escape, firsts - {*letters}))
+        starts = [f"(?<!{LETTER})[{letters}]" * bool(letters), f"[{others}]" * bool(others)]
+        self._start = re.compile("|".join(filter(None, starts)) or "(?!)")
+
+    def found(self, text: str) -> Iterator[Kept]:
+        """Where they are in a text, whole words alone, in order; of those that begin together the longest."""
+        for match in self._start.finditer(text):
+            start = match.start()
+            lengths = self._lengths.get(text[start : start + 2], ()), self._lengths.get(match.group(), ())
+            for length in chain.from_iterable(lengths):
+                span = Span(start, start + length)
+                term = span.of(text)
+                if len(term) == length and term in self._written and _is_whole(text, span):
+                    yield Kept(span, written=self._written[term])
+                    break
+
+
+class Terms:
+    """The terms of one request.
+
+    Args:
+        keep: strings.
+        patterns: regular expressions of what is kept too.
+        glossary: by term of the source, that of the target.
+        stored: further terms; those of the request come before them.
+    """
+
+    def __init__(
+        self,
+        keep: Iterable[str] = (),
+        patterns: Iterable[str] = (),
+        glossary: Mapping[str, str] | None = None,
+        stored: TermTable | None = None,
+    ) -> None:
+        self._patterns = [*map(compiled, patterns)]
+        named = {**dict.fromkeys(keep), **(glossary or {})}
+        self._tables = [*([TermTable(named)] if named else []), *([stored] if stored else [])]
+
+    def found(self, text: str) -> list[Kept]:
+        """Where the terms are in a text, whole words alone; of two that begin together the longer one first.
+
+        Raises:
+            NotAcceptable: patterns match too often.
+        """
+        if not self._tables and not self._patterns:
+            return []
+        matches = [*islice(self._matches(text), MOST_MATCHES + 1)]
+        if len(matches) > MOST_MATCHES:
+            raise NotAcceptable(f"patterns of keep match more than {MOST_MATCHES:,} times in a text")
+        terms = [kept for table in self._tables for kept in table.found(text)]
+        terms += [Kept(span) for span in matches if span.start < span.end]
+        return sorted(terms, key=lambda kept: (kept.span.start, -kept.span.end))
+
+    def _matches(self, text: str) -> Iterator[Span]:
+        for pattern in self._patterns:
+            yield from (Span(*match.span()) for match in pattern.finditer(text))
+
+
+NO_TERMS = Terms()
+
+
+def _is_whole(text: str, span: Span) -> bool:
+    """Whether no letter goes on beside a letter of the term."""
+    edges = (text[max(0, span.start - 1) : span.start + 1], text[span.end - 1 : span.end + 1])
+    return not any(_TWO_LETTERS.fullmatch(edge) for edge in edges)

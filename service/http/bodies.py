@@ -1,0 +1,118 @@
+"""Bodies as other clients send them: JSON of whatever type, and forms."""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fastapi import Request
+from starlette.exceptions import HTTPException
+
+from service.base.errors import BadRequest, FieldsNotAcceptable, NotStored
+from service.http.json_route import Body, check_encoding, parsed, read, validated
+
+logger = logging.getLogger(__name__)
+
+ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
+
+MOST_FIELDS = 1000
+"""Of a form, repeated ones too."""
+
+
+async def json_body(model: type[Body], request: Request) -> Body:
+    """What a body says, which is JSON whatever type it declares.
+
+    Raises:
+        UnsupportedMediaType: it is compressed.
+        BadRequest, FieldsNotAcceptable: it is not JSON, or not what the model wants.
+    """
+    check_encoding(request.headers.get("content-encoding", ""))
+    return read(model, await request.body())
+
+
+async def form_or_json(model: type[Body], request: Request) -> Body:
+    """What query and body say.
+
+    Raises:
+        UnsupportedMediaType, BadRequest: the body cannot be read.
+        FieldsNotAcceptable: it is not what the model wants.
+    """
+    return validated(model, await fields_of(request))
+
+
+def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, Sequence[str | int]]) -> Body:
+    """The native request of these fields.
+
+    Args:
+        sent_as: where a field of it, "text" or "tags.keep", was in the request that the client has sent.
+
+    Raises:
+        FieldsNotAcceptable: by the names that the client has sent.
+    """
+    try:
+        return validated(native, fields)
+    except FieldsNotAcceptable as error:
+        raise FieldsNotAcceptable([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
+
+
+def _sent_at(place: Sequence[str | int], sent_as: Mapping[str, Sequence[str | int]]) -> Sequence[str | int]:
+    for n in (2, 1):
+        if (sent := sent_as.get(".".join(map(str, place[:n])))) is not None:
+            return *sent, *place[n:]
+    return place
+
+
+async def fields_of(request: Request) -> dict[str, Any]:
+    """The fields of the body, which is a form if its type says so and otherwise JSON, and those of the query that the
+    body does not have. One that is there several times is a list.
+
+    Raises:
+        UnsupportedMediaType: the body is compressed.
+        BadRequest: it is not what its type says.
+        NotStored: the system has none for its files.
+    """
+    if not hasattr(request.state, "fields"):  # read once, though the key may be among them
+        request.state.fields = _of_form(request.scope["query_string"], "query") | await _of_body(request)
+    fields: dict[str, Any] = request.state.fields
+    return fields
+
+
+async def _of_body(request: Request) -> dict[str, Any]:
+    check_encoding(request.headers.get("content-encoding", ""))
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type == "multipart/form-data":
+        return await _of_parts(request)
+    body = await request.body()
+    if media_type == "application/x-www-form-urlencoded":
+        return _of_form(body, "body")
+    return parsed(body) if body else {}
+
+
+async def _of_parts(request: Request) -> dict[str, Any]:
+    try:
+        # Its size is limited already: so may be that of a field.
+        form = await request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=2**31)
+    except HTTPException as error:
+        raise BadRequest(f"the body is not a form: {error.detail}") from None
+    except UnicodeError as error:
+        raise BadRequest(f"the body is not in the charset that it declares: {error}") from None
+    except OSError as error:  # of the temporary file that a large part is written to
+        logger.error("no room for an uploaded file: %s", error)
+        raise NotStored("the service has no room for the file now", retry_after_s=5) from None
+    return _gathered(form.multi_items())
+
+
+def _of_form(form: bytes, where: str) -> dict[str, Any]:
+    try:
+        return _gathered(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the {where} is not UTF-8: {error.reason}") from None
+    except ValueError:
+        raise BadRequest(f"the {where} is a form of more than {MOST_FIELDS} fields") from None
+
+
+def _gathered(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, list[Any]] = {}
+    for name, value in items:
+        fields.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}

@@ -1,0 +1,190 @@
+"""A passage while it is read. White space is one space, and that around the text is none of it, as in a browser."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from service.markup.passages import HTML, SPACE, Element, Notation, Passage
+from service.segments.pieces import Piece, PieceKind
+from service.text.aligned_words import closes
+from service.text.spans import Span
+
+OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands in a passage's text for an element that is not translated."""
+
+RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
+IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
+"""Names of what is kept, is no word, and may be in one or touch it; "" for a comment."""
+MOST_OF_REFERENCE = 40
+"""Characters of a reference at most: &CounterClockwiseContourIntegral;"""
+
+
+@dataclass
+class _Tag:
+    """A start tag, an end tag, or a mark, with the white space beside it that the text has not."""
+
+    raw: str
+    position: int
+    """Number of the character that it stands before."""
+    end: "_Tag | None" = None
+    """The end tag of a start tag. A mark is its own."""
+    raw_of_other: str = ""
+    is_image: bool = False
+
+
+@dataclass
+class Draft:
+    """A passage while it is read."""
+
+    notation: Notation = HTML
+    _text: list[str] = field(default_factory=list)
+    _written: list[str] = field(default_factory=list)
+    _keep: list[Span] = field(default_factory=list)
+    _before: str = ""
+    _tags: list[_Tag] = field(default_factory=list)
+    _open: dict[int, tuple[_Tag, str]] = field(default_factory=dict)
+    _n_before_space: int = 0
+    """How many tags stand before the text's last space."""
+    _after_empty: bool = False
+    """Whether there is a mark or an empty element behind the text."""
+    _after_image: bool = False
+    _after_end: bool = False
+    """Whether there is the end tag of an element with text behind the text."""
+
+    def add(self, piece: Piece, element: int) -> None:
+        """Read on.
+
+        Args:
+            element: the same number for a start tag and its end tag.
+        """
+        if piece.kind is PieceKind.TEXT:
+            for run in RUNS.findall(piece.text):
+                written = [*run] if piece.text == piece.raw else [piece.raw]
+                self._add_space("".join(written)) if run[0] in SPACE else self._add_visible([*run], written)
+        elif piece.kind is PieceKind.OPAQUE:
+            self._add_visible([OPAQUE], [piece.raw])
+            self._keep.append(Span(len(self._text) - 1, len(self._text)))
+        elif piece.kind is PieceKind.MARK:
+            mark = self._add_tag(piece.raw)
+            mark.end = mark
+            self._after_empty = True
+            mark.is_image = self._after_image = piece.tag not in IN_WORDS
+        elif piece.kind is PieceKind.START:
+            self._open[element] = self._add_tag(piece.raw), piece.tag
+        else:
+            while element in self._open:
+                inner, (start, name) = self._open.popitem()
+                self._close(start, piece.raw if inner == element else f"</{name}>")
+                self._tags[-1].raw_of_other = piece.text
+
+    def part(self) -> None:
+        """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
+        for i in range(len(self._written) - 1, max(0, len(self._written) - MOST_OF_REFERENCE) - 1, -1):
+            if self._written[i] in ("&", "<"):
+                self._written[i] = self.notation.escapes[self._written[i]]
+            if not self._written[i].isalnum() and self._written[i] != "#":
+                break
+
+    def finished(self) -> str | Passage:
+        """The passage; how it is written if it has no text."""
+        while self._open:
+            _, (start, name) = self._open.popitem()
+            self._close(start, f"</{name}>")
+        if not self._text:
+            return "".join([self._before, *(tag.raw for tag in self._tags)])
+        after = ""
+        if self._text[-1] == " " and not self._gives_space_away():
+            self._text.pop()
+            after = self._written.pop()
+        elements = self._elements()
+        first, last = 0, len(elements)
+        while first < last and _is_at(elements[first], 0):
+            first += 1
+        while first < last and _is_at(elements[last - 1], len(self._text)):
+            last -= 1
+        before = self._before + "".join(element.start_tag for element in elements[:first])
+        after = "".join(element.start_tag for element in elements[last:]) + after
+        inside = [
+            replace(one, parent=None if one.parent is None else one.parent - first) for one in elements[first:last]
+        ]
+        return Passage("".join(self._text), self._written, before, after, inside, self._keep, self.notation)
+
+    def _add_space(self, space: str) -> None:
+        if self._after_end and self._text[-1] == " ":
+            self._gives_space_away()  # so that the space between two words is outside of the element
+        if self._text and self._text[-1] != " ":
+            self._n_before_space = len(self._tags)
+            self._put([" "], [space])
+        elif self._text and self._n_before_space == len(self._tags):
+            self._written[-1] += space
+        elif self._tags:
+            self._tags[-1].raw += space
+        else:
+            self._before += space
+
+    def _add_visible(self, text: list[str], written: list[str]) -> None:
+        if self._after_image and self._text and self._text[-1].isalnum() and text[0].isalnum():
+            self._n_before_space = len(self._tags)
+            self._put([" "], [""])  # an image is between words, not in one
+        if self._after_empty and self._text[-1:] == [" "] and self._tags[-1].raw[-1] not in SPACE and closes(text[0]):
+            self._gives_space_away()
+        self._put(text, written)
+
+    def _put(self, text: list[str], written: list[str]) -> None:
+        self._text += text
+        self._written += written
+        self._after_empty = self._after_image = self._after_end = False
+
+    def _add_tag(self, raw: str) -> _Tag:
+        self._tags.append(_Tag(raw, len(self._text)))
+        return self._tags[-1]
+
+    def _close(self, start: _Tag, end_tag: str) -> None:
+        start.end = self._add_tag(end_tag)
+        is_empty = start.position == start.end.position
+        self._after_empty, self._after_end = self._after_empty or is_empty, self._after_end or not is_empty
+
+    def _gives_space_away(self) -> bool:
+        """Give the text's last space to the first tag behind it; whether there is one."""
+        behind = self._tags[self._n_before_space :]
+        if not behind:
+            return False
+        self._text.pop()
+        behind[0].raw = self._written.pop() + behind[0].raw
+        for tag in behind:
+            tag.position -= 1
+        return True
+
+    def _elements(self) -> list[Element]:
+        """What is empty is a start tag with all that is in it."""
+        elements: list[Element] = []
+        inside: list[tuple[int, _Tag]] = []
+        empty: list[str] = []
+        end: _Tag | None = None
+        for tag in self._tags:
+            parent = inside[-1][0] if inside else None
+            if end is None and inside and tag is inside[-1][1]:
+                inside.pop()
+                continue
+            if end is None and tag.end is not None and tag.position < tag.end.position:
+                inside.append((len(elements), tag.end))
+                elements.append(
+                    Element(
+                        Span(tag.position, tag.end.position),
+                        tag.raw,
+                        tag.end.raw,
+                        parent,
+                        end_tag_of_other=tag.end.raw_of_other,
+                    )
+                )
+                continue
+            end = end or tag.end
+            empty.append(tag.raw)
+            if tag is end:
+                elements.append(Element(Span(tag.position, tag.position), "".join(empty), "", parent, tag.is_image))
+                empty, end = [], None
+        return elements
+
+
+def _is_at(element: Element, position: int) -> bool:
+    """Whether an element is empty, at this edge of the passage, and in no element."""
+    return element.parent is None and element.span.start == element.span.end == position

@@ -1,0 +1,215 @@
+"""Markdown as passages to translate: paragraphs, headings, cells. All else stays as it is, byte for byte.
+
+markdown-it-py reads the blocks; nothing is written anew from what it has read.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from string import punctuation as PUNCTUATION
+
+from markdown_it.token import Token
+
+from service.markup.document import Document, assembled
+from service.markup.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
+from service.markup.passages import Notation, Passage
+from service.markup.tags import BLOCKS, UNREAD, VOID, WORDS, read, with_words
+from service.segments.pieces import Piece, PieceKind
+from service.text.sentences import stripped
+from service.text.spans import Span
+
+LINE = re.compile(r"([^\r\n]*)(\r\n?|\n|$)")
+FRONT_MATTER = re.compile(
+    r"""(?:(?P<yaml>---)|\+{3})[ \t]*\n
+    (?:(?=(?:\#.*\n)*+(?:[\w.'"-]++[ \t]*[:=]|-{3}|\+{3}))(?:.*\n)*?
+    |(?:[ \t]*+(?:\#.*)?\n)*+(?=[ \t]*+(?:'[^'\n]++'|"[^"\n]++"|[\w.-]++(?:[ ][\w.-]++){0,2}+)[ \t]*+(?::\s|=))
+        (?:[ \t]*+\S.*\n)*?)
+    (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
+    re.VERBOSE,
+)
+"""Lines that begin with a key. Where prose might begin so between two thematic breaks, no line among them is empty."""
+PIPE = re.compile(r"(?<!\\)\|")
+TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
+
+
+@dataclass(frozen=True)
+class _Inline:
+    """What a paragraph, a heading or a cell says."""
+
+    text: str
+    starts: Sequence[tuple[int, int]]
+    """Where each line begins in the text, and in the source."""
+    in_table: bool = False
+
+    @property
+    def span(self) -> Span:
+        """Of the source."""
+        return Span(self.at(0), self.at(len(self.text)))
+
+    def at(self, position: int) -> int:
+        """Where in the source a position of the text is."""
+        here, there = self.starts[bisect_right(self.starts, position, key=lambda start: start[0]) - 1]
+        return there + position - here
+
+
+def parse(markdown: str) -> Document:
+    """Read Markdown; any text is."""
+    lines = [Span(*match.span(1)) for match in LINE.finditer(markdown)]
+    normalized = "\n".join(line.of(markdown) for line in lines).replace("\0", "\ufffd")
+    if front_matter := FRONT_MATTER.match(normalized):
+        normalized = re.sub(".", " ", front_matter.group()) + normalized[front_matter.end() :]
+    tokens: list[Token] = []
+    environment: Environment = {}
+    PARSER.block.parse(normalized, PARSER, environment, tokens)
+    parts: list[str | Passage] = []
+    position = 0
+    for inside in _inside(tokens, markdown, lines):
+        if isinstance(inside, Span):
+            span, inner = inside, _html_block(inside.of(markdown))
+        else:
+            span, inner = inside.span, _passages(inside, markdown, environment)
+        parts += [markdown[position : span.start], *inner]
+        position = span.end
+    return Document([*parts, markdown[position:]])
+
+
+def _inside(tokens: list[Token], markdown: str, lines: list[Span]) -> Iterator[_Inline | Span]:
+    """What is to be translated, in order: of a block of HTML the span."""
+    row: list[str] | None = None
+    for token in tokens:
+        first, after = token.map or (0, 0)
+        if token.type == "tr_open":
+            row, row_line = [], lines[first]
+        elif token.type == "tr_close" and row is not None:
+            yield from _cells(row, markdown, row_line)
+            row = None
+        elif token.type == "html_block" and token.level == 0:
+            yield Span(lines[first].start, lines[after - 1].end)
+        elif token.type == "inline" and row is not None:
+            row.append(token.content.strip())
+        elif token.type == "inline":
+            yield from _paragraph(token.content.split("\n"), markdown, lines[first:after])
+
+
+def _paragraph(contents: list[str], markdown: str, lines: list[Span]) -> Iterator[_Inline]:
+    """The lines without what stands before and behind them: marks of quotes and lists, the marks of a heading."""
+    texts, starts, length = [], [], 0
+    for i, (content, line) in enumerate(zip(contents, lines, strict=False)):
+        content, source = content.strip(" \t"), line.of(markdown)
+        found = source.replace("\0", "\ufffd").rfind(content)
+        if found < 0:
+            return
+        end = found + len(content) if i == len(contents) - 1 else len(source)  # white space may be a hard break
+        starts.append((length, line.start + found))
+        texts.append(source[found:end])
+        length += end - found + 1
+    if length > 1:
+        yield _Inline("\n".join(texts), starts)
+
+
+def _cells(row: list[str], markdown: str, line: Span) -> Iterator[_Inline]:
+    """The cells of a row: before the first there may be a line, or the mark of a quote or list."""
+    ends = [*(line.start + match.start() for match in PIPE.finditer(line.of(markdown))), line.end]
+    starts = [line.start, *(end + 1 for end in ends)]
+    cells = [Span(start, end) for start, end in zip(starts, ends, strict=False)]
+    for first in (0, 1):
+        places = [_stripped(cell, markdown) for cell in cells[first:]][: len(row)]
+        unescaped = [place.of(markdown).replace("\\|", "|") for place in places]
+        if unescaped[:1] and unescaped[0].endswith(row[0]) and unescaped[1:] == row[1 : len(unescaped)]:
+            places[0] = Span(places[0].end - len(row[0]) - row[0].count("|"), places[0].end)
+            for place in places:
+                if place.start < place.end:
+                    yield _Inline(place.of(markdown), [(0, place.start)], in_table=True)
+            return
+
+
+def _stripped(span: Span, text: str) -> Span:
+    return stripped(text, span) or Span(span.end, span.end)
+
+
+def _passages(inline: _Inline, markdown: str, environment: Environment) -> list[str | Passage]:
+    pieces: list[Piece] = []
+    position = 0
+    starts: list[int] = []
+    for mark in [*marks(inline.text, environment), None]:
+        plain = inline.text[position : mark.span.start if mark else None]
+        pieces.append(Piece(PieceKind.TEXT, plain, text=plain))
+        if mark is not None:
+            raw = markdown[inline.at(mark.span.start) : inline.at(mark.span.end)]
+            piece = _html(raw) if mark.name == "html_inline" else _piece(mark, raw)
+            if mark.name in PAIRS and mark.kind is PieceKind.START:
+                starts.append(mark.span.end)
+            elif mark.name in PAIRS and mark.kind is PieceKind.END:
+                label = inline.text[starts.pop() : mark.span.start]
+                piece = replace(piece, text=f"][{' '.join(label.split())}]" if raw in ("]", "][]") else "")
+            pieces.append(piece)
+            position = mark.span.end
+    return assembled(with_words(_balanced(pieces)), _notation(pieces, inline.in_table, environment))
+
+
+def _notation(pieces: list[Piece], in_table: bool, environment: Environment) -> Notation:
+    """What the source always writes with a backslash or by name is written so in the translation."""
+    texts = [piece for piece in pieces if piece.kind is PieceKind.TEXT]
+    as_it_is = {character for piece in texts if piece.text == piece.raw for character in piece.text}
+    escapes = {
+        piece.text: piece.raw
+        for piece in texts
+        if piece.text != piece.raw and piece.text in PUNCTUATION and piece.text not in as_it_is
+    }
+    return Notation(
+        escapes | {"|": "\\|"} if in_table else escapes,
+        has_marks=True,
+        begins_line=not in_table,
+        escape=partial(escape, environment=environment),
+    )
+
+
+def _piece(mark: Mark, raw: str) -> Piece:
+    if mark.kind is PieceKind.TEXT:
+        return Piece(PieceKind.TEXT, raw, text=mark.text if len(mark.text) == 1 else raw)
+    return Piece(mark.kind, raw, f"*{mark.name}" if mark.name in PAIRS else mark.name * (mark.name == "image"))
+
+
+def _html(raw: str) -> Piece:
+    """An inline tag or comment."""
+    name = match[1].lower() if (match := TAG.match(raw)) else ""
+    if name in BLOCKS:
+        return Piece(PieceKind.BREAK, raw, name)
+    if name in VOID or not name or raw.endswith("/>"):
+        return Piece(PieceKind.MARK, raw, name)
+    return Piece(PieceKind.END if raw.startswith("</") else PieceKind.START, raw, name)
+
+
+def _html_block(html: str) -> list[str | Passage]:
+    """A tag may have its partner in another block, behind Markdown."""
+    pieces = read(html)
+    return assembled(_balanced(pieces)) if "".join(piece.raw for piece in pieces) == html else [html]
+
+
+def _balanced(pieces: list[Piece]) -> list[Piece]:
+    """Where tags of HTML that have no partner between the same marks are marks, and <kbd> is with all that is in it."""
+    balanced: list[Piece] = []
+    opened: list[int] = []
+    for piece in [*pieces, None]:
+        while opened and (piece is None or (piece.kind is PieceKind.END and piece.tag.startswith("*"))):
+            start = balanced[opened[-1]]
+            if piece is not None and start.tag == piece.tag:
+                break
+            balanced[opened.pop()] = replace(start, kind=PieceKind.MARK, tag="")
+        if piece is None:
+            break
+        if piece.kind is PieceKind.START:
+            opened.append(len(balanced))
+        elif piece.kind is PieceKind.END and not (opened and balanced[opened[-1]].tag == piece.tag):
+            piece = replace(piece, kind=PieceKind.MARK, tag="")
+        elif piece.kind is PieceKind.END:
+            first = opened.pop()
+            if piece.tag in WORDS | UNREAD:
+                inside = [*balanced[first:], piece]
+                says = piece.tag in WORDS and any(one.text.strip() for one in inside)
+                piece = Piece(PieceKind.OPAQUE if says else PieceKind.MARK, "".join(one.raw for one in inside))
+                del balanced[first:]
+        balanced.append(piece)
+    return balanced

@@ -1,0 +1,154 @@
+"""Marks in plain text: **word**, _word_, ~~word~~, [word](address). They are taken out, and put back as tags are.
+
+What is a mark is CommonMark's rule, and a little less, since people who write plain text mean marks less often.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from service.markup.inline_marks import PAIRS, marks
+from service.markup.passages import Element, Notation, Passage, joined
+from service.segments.kept_spans import kept_spans
+from service.segments.pieces import PieceKind
+from service.segments.restoration import Restored
+from service.text.scripts import LETTER
+from service.text.sentences import MARK
+from service.text.spans import Edits, Span, chained, edited, overlapping
+
+HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
+"""What every text with marks has one of."""
+INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
+"""Before and behind which a mark is part of something else: a*b*c, src/**/*.py."""
+GOES_ON = re.compile(rf"\.{LETTER}|\(")
+"""Behind __init__, __main__."""
+
+NONE = Edits((), ())
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A text with its marks, if it has any."""
+
+    text: str
+    """As it was sent."""
+    passage: Passage
+    """The text without them."""
+    edits: Edits = NONE
+    """From the one to the other."""
+
+    @classmethod
+    def of_pieces(cls, pieces: Sequence["Plain"]) -> "Plain":
+        """The text that has these pieces, one behind the other."""
+        edits = chained((one.edits, len(one.text), len(one.passage.text)) for one in pieces)
+        return cls("".join(one.text for one in pieces), joined([one.passage for one in pieces]), edits)
+
+    @property
+    def passages(self) -> list[Passage]:
+        return [self.passage]
+
+    def shown(self, translation: Restored) -> tuple[str, Edits]:
+        """A translation with marks, and the edits that made it."""
+        if not self.passage.elements:
+            return translation.text, NONE
+        written = replace(self.passage, elements=self.passage.placed(translation))
+        return edited(translation.text, [(Span(position, position), tag) for position, tag in written.tags()])
+
+    def render(self, translations: Iterable[Restored]) -> str:
+        """A translation with marks."""
+        (translation,) = translations
+        return self.shown(translation)[0]
+
+    def translated(self, passages: Sequence[Passage], translations: Sequence[Restored]) -> "Plain":
+        """The text with a translation for its own, to be translated again."""
+        text, edits = self.shown(translations[0])
+        return Plain(text, passages[0], Edits(edits.new, edits.old))
+
+
+def read(text: str, terms: Iterable[Span] = ()) -> Plain:
+    """A text; what is kept of it has no marks inside.
+
+    Args:
+        terms: what is kept with its marks, in order.
+    """
+    return marked(text, terms) or Plain(text, Passage(text, text, "", "", [], notation=Notation({})))
+
+
+def marked(text: str, terms: Iterable[Span] = ()) -> Plain | None:
+    """A text that has marks."""
+    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
+    if pairs:
+        kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
+        pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]
+    if not pairs:
+        return None
+    taken_out = sorted((mark for pair in pairs for mark in pair), key=lambda span: span.pair)
+    bare, edits = edited(text, [(span, "") for span in taken_out])
+    position = {old: new.start for old, new in zip(edits.old, edits.new, strict=True)}
+    elements: list[Element] = []
+    inside: list[tuple[int, int]] = []
+    for start, end in sorted(pairs, key=lambda pair: pair[0].pair):
+        while inside and inside[-1][1] <= start.start:
+            inside.pop()
+        parent = inside[-1][0] if inside else None
+        inside.append((len(elements), end.start))
+        elements.append(Element(Span(position[start], position[end]), start.of(text), end.of(text), parent))
+    return Plain(text, Passage(bare, bare, "", "", elements, notation=Notation({}, has_marks=True)), edits)
+
+
+def _units(text: str) -> Iterator[Span]:
+    """Lines that may share marks: paragraphs and entries of lists."""
+    start = position = 0
+    for line in text.splitlines(keepends=True):
+        mark = MARK.match(line)
+        if mark or not line.strip():
+            yield Span(start, position)
+            start = position + (mark.end() if mark else len(line))
+        position += len(line)
+    yield Span(start, position)
+
+
+def _pairs(text: str, unit: Span) -> Iterator[tuple[Span, Span]]:
+    """Where the marks before and behind each element are."""
+    if not HINT.search(text, *unit.pair):
+        return
+    inside = unit.of(text)
+    if "](" not in inside:
+        inside = inside.replace("[", "(")  # none begins a link, and looking for its end takes long
+    opened: list[Span] = []
+    for mark in marks(inside, {}, unit.start):
+        if mark.name in PAIRS and mark.kind is PieceKind.START:
+            opened.append(mark.span)
+        elif mark.name in PAIRS and mark.kind is PieceKind.END:
+            yield opened.pop(), mark.span
+
+
+def _without(text: str, pairs: list[tuple[Span, Span]]) -> str:
+    """With spaces for asterisks and tildes, which else would be kept by themselves, and as a part of addresses."""
+    characters = [*text]
+    for mark in (mark for pair in pairs for mark in pair if mark.of(text)[0] in "*~"):
+        characters[mark.start : mark.end] = " " * (mark.end - mark.start)
+    return "".join(characters)
+
+
+def _overlap(pair: tuple[Span, Span], terms: Sequence[Span]) -> bool:
+    return any(len({*overlapping(terms, mark)}) > 1 for mark in pair)
+
+
+def _is_meant(text: str, pair: tuple[Span, Span], kept: Sequence[Span]) -> bool:
+    """Whether it is no part of a word, a formula, a path or *|TAG|*, nor of what is kept."""
+    start, end = pair
+    inside, before = text[start.end : end.start], text[max(0, start.start - 1) : start.start]
+    behind = text[end.end : end.end + 2]
+    is_part = INSIDE.match(before) or INSIDE.match(behind) or GOES_ON.match(behind) or inside.startswith("|")
+    if is_part or not any(map(str.isalnum, inside)):
+        return False
+    whole = Span(start.start, end.end)
+    is_word = inside.isalpha() and not inside.isupper()  # __word__, not __NAME__
+    around = kept[slice(*overlapping(kept, whole))]
+    return not any(
+        (one.start < start.start and start.end < one.end)
+        or (one.start < end.start and end.end < one.end)
+        or (one.start <= start.start and end.end <= one.end and not (one == whole and is_word))
+        for one in around
+    )

@@ -1,0 +1,264 @@
+"""HTML as a flat list of pieces: text, inline tags, and what is not to be translated.
+
+Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from html import escape, unescape
+from html.parser import HTMLParser
+from itertools import accumulate
+
+from service.markup.neighbours import is_letter, split_neighbours
+from service.schemas.requests import NO_RULES, TagRules
+from service.segments.pieces import Piece, PieceKind
+
+
+def _names(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+BLOCKS = _names(
+    "address article aside base blockquote body br button caption center col colgroup dd details dialog dir div dl dt "
+    "fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li link "
+    "listing main menu meta nav noframes noscript ol optgroup option p plaintext pre script search section select "
+    "style summary table tbody td template tfoot th thead title tr ul xmp"
+)
+"""Elements that end a passage before and after them; all others, unknown ones too, are inline, as in a browser."""
+
+VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+"""Elements that have no end tag."""
+
+WORDS = _names("code kbd math samp var")
+"""Elements that are not translated, and that a sentence speaks of."""
+
+UNREAD = _names("iframe noembed noframes plaintext pre rp rt script style svg textarea xmp")
+"""Elements that are not translated, and that are no part of a sentence."""
+
+KEPT = WORDS | UNREAD
+
+INLINE = _names(
+    "a abbr acronym applet audio b bdi bdo big canvas cite data datalist del dfn em font i ins label map mark math "
+    "meter object output picture progress q ruby s slot small span strike strong sub sup time tt u video"
+)
+"""Other elements of HTML: written without an end (<i class="icon"/>) they are no word, as <x/> is."""
+
+HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
+"""Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
+
+BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
+"""What makes a tag of "<" before it."""
+VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
+REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
+"""What HTML may read as a character (as in html.unescape)."""
+
+
+def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
+    """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
+    return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What the parser found, and where it begins."""
+
+    kind: PieceKind
+    start: int
+    raw: str = ""
+    tag: str = ""
+    opaque: bool = False
+    is_block: bool = False
+    translate: bool | None = None
+    """Whether its attributes say that it is to be translated."""
+
+
+class _Reader(HTMLParser):
+    """Reads a whole text, and does not close the parser: what it has not finished is the rest of the text, as it is."""
+
+    def __init__(self, html: str, rules: TagRules) -> None:
+        super().__init__(convert_charrefs=True)
+        self.items: list[_Item] = []
+        self._blocks = (BLOCKS | _lower(rules.blocks)) - _lower(rules.inline)
+        self._kept = KEPT | _lower(rules.keep)
+        self._lines = [0, *accumulate(len(line) + 1 for line in html.split("\n"))]
+        self.feed(html)
+        if self.rawdata:
+            start = len(html) - len(self.rawdata)
+            is_text = self.cdata_elem is None and (not self.rawdata.startswith("<") or self.rawdata == "<")
+            raw = unescape(self.rawdata) if is_text else self.rawdata
+            self.items.append(_Item(PieceKind.TEXT if is_text else PieceKind.BREAK, start, raw))
+        self.items.append(_Item(PieceKind.BREAK, len(html)))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        tag = _without_value(tag)
+        translate = None if tag in self._kept else _translate(attrs)
+        kept = tag in self._kept or translate is False
+        kind = PieceKind.START if tag not in VOID else PieceKind.BREAK if tag in self._blocks else PieceKind.MARK
+        self._add(kind, self.get_starttag_text() or "", tag, kept and kind is PieceKind.START, translate)
+
+    def handle_startendtag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        tag = _without_value(tag)
+        self._add(PieceKind.BREAK if tag in self._blocks else PieceKind.MARK, self.get_starttag_text() or "", tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add(PieceKind.END, "", _without_value(tag))
+
+    def handle_data(self, data: str) -> None:
+        self._add(PieceKind.TEXT, data)
+
+    def handle_decl(self, _decl: str) -> None:
+        self._add(PieceKind.BREAK)
+
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002
+        self._add(PieceKind.MARK)
+
+    handle_pi = unknown_decl = handle_comment
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """<![...: to a browser a comment; Python's own reading of it may raise."""
+        return self.parse_bogus_comment(i, report)
+
+    def _add(
+        self, kind: PieceKind, raw: str = "", tag: str = "", opaque: bool = False, translate: bool | None = None
+    ) -> None:
+        line, column = self.getpos()
+        start = self._lines[line - 1] + column
+        self.items.append(_Item(kind, start, raw, tag, opaque, tag in self._blocks, translate))
+
+
+def _lower(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.lower, names))
+
+
+def _without_value(name: str) -> str:
+    """<color=#ff0000> ends with </color>."""
+    return match[0] if (match := VALUED.match(name)) else name
+
+
+def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
+    values = {name: (value or "").lower() for name, value in attributes}
+    says = values.get("translate", "-").strip()
+    if says == "no" or "notranslate" in values.get("class", "").split():
+        return False
+    return True if says in ("", "yes") else None
+
+
+def _with_overrides(items: list[_Item]) -> list[_Item]:
+    """With breaks for what is around translate="yes" in an element that is not to be translated."""
+    ends = _ends(items)
+    overrides = [i for i, item in enumerate(items) if item.translate and i in ends]
+    read: list[_Item] = []
+    rests: list[tuple[int, int]] = []
+    i = 0 if overrides else len(items)
+    while i < len(items):
+        is_rest = bool(rests) and rests[-1][0] <= i
+        end = rests.pop()[1] if is_rest else ends.get(i, i) if items[i].translate is False else i
+        n_before = bisect_left(overrides, i)
+        override = overrides[n_before] if n_before < len(overrides) else end
+        if ends.get(override, end) < end:
+            read += [_Item(PieceKind.BREAK, items[i].start), items[override]]
+            rests.append((ends[override] + 1, end))
+            i = override + 1
+        elif is_rest and i <= end:
+            read.append(_Item(PieceKind.BREAK, items[i].start))
+            i = end + 1
+        elif not is_rest:
+            read.append(items[i])
+            i += 1
+    return read if overrides else items
+
+
+def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
+    """Each element that is not to be translated as one piece."""
+    pieces = []
+    ends, letters = _ends(items), _next_letters(items)
+    i, last = 0, len(items) - 1
+    while i < last:
+        item, first = items[i], i
+        is_note = item.tag == "sup" and first in ends and letters[first] > ends[first]  # "[1]", and the 2 of "m2"
+        if item.opaque or is_note:
+            i = ends.get(first, first) + 1
+            while first not in ends and not items[i].is_block and items[i].kind is not PieceKind.BREAK:
+                i += 1
+            pieces.append(_opaque(html, items[first : i + 1], is_closed=first in ends, is_note=is_note))
+        else:
+            i += 1
+            raw = html[item.start : items[i].start]
+            if item.kind is PieceKind.TEXT:
+                texts = [*_texts(raw, item.raw)]
+                if pieces and pieces[-1].raw == "<" and BEGINS_TAG.match(texts[0].raw):  # something between is skipped
+                    pieces[-1] = replace(pieces[-1], raw="&lt;")
+                pieces += texts
+            else:
+                is_break = item.is_block and item.kind is not PieceKind.MARK
+                pieces.append(Piece(PieceKind.BREAK if is_break else item.kind, item.raw or raw, item.tag))
+    return pieces
+
+
+def _texts(raw: str, text: str) -> Iterator[Piece]:
+    """A text as pieces: what is written as a reference is one by itself."""
+    if unescape(raw) != text:  # the parser skipped something
+        raw = escape(text, quote=False)
+    for part in REFERENCE.split(raw) if "&" in raw else [raw]:
+        text = unescape(part) if part.startswith("&") else part
+        if len(text) in (1, len(part)):
+            yield Piece(PieceKind.TEXT, part, text=text)
+        else:
+            yield from (Piece(PieceKind.TEXT, escape(one, quote=False), text=one) for one in text)
+
+
+def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
+    """One piece of all items but the last, which follows it. If no end tag closes it, one is added."""
+    tag, inside = items[0].tag, items[:-1]
+    raw = html[items[0].start : items[-1].start]
+    if items[0].is_block:
+        return Piece(PieceKind.BREAK, raw, tag)
+    if not is_closed:
+        kinds = [item.kind for item in inside if item.tag == tag]
+        raw += f"</{tag}>" * (kinds.count(PieceKind.START) - kinds.count(PieceKind.END))
+    says = any(item.raw.strip() for item in inside if item.kind is PieceKind.TEXT)
+    is_word = says and not is_note and tag not in UNREAD
+    return Piece(PieceKind.OPAQUE if is_word else PieceKind.MARK, raw, tag)
+
+
+def _next_letters(items: list[_Item]) -> list[int]:
+    """For each item the first, itself or later, that is text with letters."""
+    following = [len(items)]
+    for i in range(len(items) - 1, -1, -1):
+        has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
+        following.append(i if has_letters else following[-1])
+    return following[:0:-1]
+
+
+def _ends(items: Iterable[_Item]) -> dict[int, int]:
+    """Where each element ends that has an end tag of its own."""
+    ends = {}
+    opened: dict[str, list[int]] = {}
+    for i, item in enumerate(items):
+        if item.kind is PieceKind.START:
+            opened.setdefault(item.tag, []).append(i)
+        elif item.kind is PieceKind.END and opened.get(item.tag):
+            ends[opened[item.tag].pop()] = i
+    return ends
+
+
+def _could_be_word(piece: Piece) -> bool:
+    is_unknown = piece.tag not in INLINE | WORDS | UNREAD | VOID | BLOCKS
+    return piece.kind is PieceKind.MARK and piece.raw.endswith("/>") and is_unknown and not HALVES.match(piece.raw)
+
+
+def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
+    """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
+    words: list[Piece] = []
+    i = 0
+    while i < len(pieces):
+        end = next((j for j in range(i, len(pieces)) if not could_be_word(pieces[j])), len(pieces))
+        touches = (i > 0 and is_letter(pieces[i - 1], -1)) or (end < len(pieces) and is_letter(pieces[end], 0))
+        if i < end and not touches:
+            words.append(Piece(PieceKind.OPAQUE, "".join(piece.raw for piece in pieces[i:end])))
+        else:
+            words += pieces[i : end + 1]
+        i = end if i < end and not touches else end + 1
+    return words

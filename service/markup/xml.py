@@ -1,0 +1,180 @@
+"""XML, a whole document or a part of one.
+
+What is not well-formed is read too: markup is what XML would have it be, and all else is text. Nothing is lost.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from html import escape, unescape
+from xml.parsers import expat
+
+from service.markup.document import Document, assembled
+from service.markup.tags import HALVES, with_words
+from service.schemas.requests import NO_RULES, TagRules
+from service.segments.pieces import Piece, PieceKind
+
+MARKUP = re.compile(
+    r"""<(?:
+      (?P<data>!\[CDATA\[(?P<inside>.*?)\]\]>)
+    | (?P<doctype>!DOCTYPE (?:[^<>"'\[\]] | QUOTED)*+ (?:\[(?:[^<\]"'] | QUOTED | <!--.*?--> | <(?!!--))*+\]\s*+)?+ >)
+    | !--.*?--> | \?.*?\?>
+    | (?:!--|\?|!\[CDATA\[|!DOCTYPE).*  # without an end: the rest of the text
+    | /(?P<end>[^\s<>/!?="']++)\s*+>
+    | (?P<start>[^\s<>/!?="']++) (?:\s++[^\s<>/="']++\s*+=\s*+(?:"[^<"]*+"|'[^<']*+'))*+ \s*+(?P<empty>/?)>
+    )""".replace("QUOTED", """"[^"]*" | '[^']*'"""),
+    re.VERBOSE | re.DOTALL,
+)
+ROOT = -1
+"""In the place of a start tag: what is in no element."""
+REFERENCE = re.compile(r"(&(?:#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z][\w.-]{0,40});)")
+
+
+def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
+    """Read a text: nothing is refused."""
+    return Document(assembled(read(xml, rules)))
+
+
+def read(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
+    """The pieces of a text. Inline tags are balanced."""
+    items = _items(xml)
+    _match(items)
+    _part(items, xml, rules)
+    return with_words([*_pieces(items, xml, {*rules.keep})], _could_be_word)
+
+
+def is_well_formed(xml: str) -> bool:
+    """Whether it is a document, or could be what is inside of an element. Entities need not be declared."""
+    return _is_document(xml) or _is_document(f"<_>{xml}</_>")
+
+
+def _is_document(xml: str) -> bool:
+    parser = expat.ParserCreate("utf-8")  # whatever it declares: a text has no bytes
+    parser.UseForeignDTD(True)
+    parser.ExternalEntityRefHandler = lambda *_: 1  # where entities could be declared that nobody reads
+    try:
+        parser.Parse(xml.encode(errors="surrogatepass"), True)
+    except expat.ExpatError:
+        return False
+    return True
+
+
+@dataclass
+class _Item:
+    """Text or markup, and what is found out about it."""
+
+    kind: PieceKind
+    start: int
+    end: int
+    tag: str = ""
+    text: str | None = None
+    """How a text is written, if not as it stands there."""
+    last: int = 0
+    """The number of an element's end tag; an item's own if it has none."""
+
+
+def _items(xml: str) -> list[_Item]:
+    items, position = [], 0
+    for found in MARKUP.finditer(xml):
+        if found.start() > position:
+            items.append(_Item(PieceKind.TEXT, position, found.start()))
+        position = found.end()
+        name = found["start"] or found["end"] or ""
+        if found["data"]:
+            item = _Item(PieceKind.TEXT, *found.span(), text=escape(found["inside"], quote=False))
+        elif found["doctype"] or found.group().startswith("<?xml "):
+            item = _Item(PieceKind.BREAK, *found.span())
+        elif found["end"]:
+            item = _Item(PieceKind.END, *found.span(), name)
+        else:
+            is_start = found["start"] and not found["empty"]
+            item = _Item(PieceKind.START if is_start else PieceKind.MARK, *found.span(), name)
+        items.append(item)
+    if position < len(xml):
+        items.append(_Item(PieceKind.TEXT, position, len(xml)))
+    return items
+
+
+def _match(items: list[_Item]) -> None:
+    """Find the end tags. A tag that has no other one is a mark."""
+    inside: list[int] = []
+    names: Counter[str] = Counter()
+    for i, item in enumerate(items):
+        item.last = i
+        if item.kind is PieceKind.START:
+            inside.append(i)
+            names[item.tag] += 1
+        elif item.kind is PieceKind.END and not names[item.tag]:
+            item.kind = PieceKind.MARK
+        elif item.kind is PieceKind.END:
+            while items[start := inside.pop()].tag != item.tag:
+                items[start].kind = PieceKind.MARK
+                names[items[start].tag] -= 1
+            items[start].last = i
+            names[item.tag] -= 1
+    for start in inside:
+        items[start].kind = PieceKind.MARK
+
+
+def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
+    """Find the elements that part passages: where no text is beside them, unless it is told otherwise."""
+    with_text, inline, blocks = _with_text(items, xml), {*rules.inline}, {*rules.blocks}
+    is_inline = [ROOT in with_text or not rules.detect]
+    for i, item in enumerate(items):
+        if item.kind is PieceKind.END or (item.kind is PieceKind.BREAK and item.tag):
+            is_inline.pop()
+        elif item.tag:
+            here = item.tag in inline or (is_inline[-1] and item.tag not in blocks)
+            if item.kind is PieceKind.START:
+                is_inline.append(here or i in with_text or not rules.detect)
+            if not here:
+                item.kind = items[item.last].kind = PieceKind.BREAK
+
+
+def _with_text(items: list[_Item], xml: str) -> set[int]:
+    """The elements with text of their own, by the numbers of their start tags."""
+    inside, found = [ROOT], set()
+    for i, item in enumerate(items):
+        if item.kind is PieceKind.START:
+            inside.append(i)
+        elif item.kind is PieceKind.END:
+            inside.pop()
+        elif item.kind is PieceKind.TEXT and unescape(_written(item, xml)).strip():
+            found.add(inside[-1])
+    return found
+
+
+def _pieces(items: list[_Item], xml: str, keep: Collection[str]) -> Iterator[Piece]:
+    """An element that is kept, and one without anything inside, is one piece."""
+    i = 0
+    while i < len(items):
+        item = items[i]
+        last = item.last if item.tag in keep or item.last == i + 1 else i
+        raw = xml[item.start : items[last].end]
+        if item.kind is PieceKind.TEXT:
+            yield from _texts(_written(item, xml))
+        elif last == i or item.kind is PieceKind.BREAK:
+            yield Piece(item.kind, raw, item.tag)
+        else:
+            says = any(one.kind is PieceKind.TEXT and xml[one.start : one.end].strip() for one in items[i:last])
+            yield Piece(PieceKind.OPAQUE if says and not HALVES.match(raw) else PieceKind.MARK, raw, item.tag)
+        i = last + 1
+
+
+def _written(item: _Item, xml: str) -> str:
+    return xml[item.start : item.end] if item.text is None else item.text
+
+
+def _texts(written: str) -> Iterator[Piece]:
+    """A text as pieces: a reference is one by itself. What a document has declared itself is kept."""
+    for i, part in enumerate(REFERENCE.split(written)):
+        read = unescape(part) if i % 2 else part
+        is_text = i % 2 == 0 or len(read) == 1
+        yield Piece(PieceKind.TEXT, part, text=read) if is_text else Piece(PieceKind.OPAQUE, part)
+
+
+def _could_be_word(piece: Piece) -> bool:
+    """Whether it is an empty element: not a comment, nor half of an element."""
+    is_empty = piece.raw.endswith("/>") or piece.raw.count("<") > 1
+    return piece.kind is PieceKind.MARK and piece.tag != "" and is_empty and not HALVES.match(piece.raw)

@@ -1,0 +1,1 @@
+"""The pages for browsers: the playground and the documentation of the interface."""

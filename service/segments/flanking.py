@@ -1,0 +1,98 @@
+"""Marks of emphasis where CommonMark reads them as such.
+
+They touch what is inside. If that is punctuation, they touch no letter outside, and `_` never does.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from service.segments.projection import Part
+from service.text.spans import Span
+
+EMPHASIS = re.compile(r"([*_~])\1*")
+Tags = list[tuple[str, str]]
+
+
+def flanking(
+    text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: Iterable[Span]
+) -> tuple[Tags, list[Span]]:
+    """Places without punctuation at an edge, or tags with a space beside it, where a mark would be none.
+
+    Args:
+        parts: each after its parent.
+    """
+    placed: list[Span] = []
+    for part, (start_tag, _), place in zip(parts, tags, places, strict=True):
+        around = Span(0, len(text)) if part.parent is None else placed[part.parent]
+        start, end = max(place.start, around.start), min(place.end, around.end)
+        is_emphasis = start < end and EMPHASIS.fullmatch(start_tag)
+        placed.append(_tight(text, start, end) if is_emphasis else Span(start, max(start, end)))
+    beside = _Beside(text, parts, tags, placed)
+    fitted = []
+    for i, (start_tag, end_tag) in enumerate(tags):
+        fitted.append((beside.space(i, START) + start_tag, end_tag + beside.space(i, END)))
+    return fitted, placed
+
+
+START, END = 0, 1
+
+
+class _Beside:
+    """What is on either side of each mark."""
+
+    def __init__(self, text: str, parts: Sequence[Part], tags: Sequence[tuple[str, str]], places: list[Span]) -> None:
+        self._text, self._parts, self._tags, self._places = text, parts, tags, places
+        self._at = [
+            {(part.parent, place.pair[side]): i for i, (part, place) in enumerate(zip(parts, places, strict=True))}
+            for side in (START, END)
+        ]
+        """The element of a parent that starts, or ends, at a position."""
+
+    def space(self, i: int, side: int) -> str:
+        """A space, if the mark would be none without it."""
+        mark, outside = self._tags[i][side], self._outside(i, side)
+        if mark == "[":
+            return " " if outside == "!" else ""  # else it is an image
+        if not EMPHASIS.fullmatch(mark) or self._places[i].start == self._places[i].end:
+            return ""
+        touches = outside.isalnum() and (mark[0] == "_" or not self._inside(i, side).isalnum())
+        return " " if touches or (side == START and outside == mark[0]) else ""
+
+    def _outside(self, i: int, side: int) -> str:
+        parent, position = self._parts[i].parent, self._places[i].pair[side]
+        if parent is not None and position == self._places[parent].pair[side]:
+            return ""  # another mark, with which it is one or which it may touch
+        neighbour = self._at[1 - side].get((parent, position))
+        if neighbour is not None and neighbour != i:
+            return self._tags[neighbour][1 - side][-1:] if side == START else self._tags[neighbour][1 - side][:1]
+        return self._text[position - 1 : position] if side == START else self._text[position : position + 1]
+
+    def _inside(self, i: int, side: int) -> str:
+        position = self._places[i].pair[side]
+        child = self._at[side].get((i, position))
+        if child is None:
+            return self._text[position] if side == START else self._text[position - 1]
+        mark = self._tags[child][side].strip()[:1]
+        return self._inside(child, side) if mark == self._tags[i][side][0] else mark
+
+
+def _tight(text: str, start: int, end: int) -> Span:
+    """Without white space at the edges, and without punctuation between letters and the outside."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    first, last = start, end
+    if text[start - 1 : start].isalnum():
+        while first < last and _is_punctuation_or_space(text[first]):
+            first += 1
+    if text[end : end + 1].isalnum():
+        while first < last and _is_punctuation_or_space(text[last - 1]):
+            last -= 1
+    return Span(start, end) if first == last else Span(first, last)
+
+
+def _is_punctuation_or_space(character: str) -> bool:
+    """CommonMark counts symbols as punctuation. A space may stand between two."""
+    return character.isspace() or unicodedata.category(character).startswith(("P", "S"))

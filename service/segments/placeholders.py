@@ -1,0 +1,215 @@
+"""Kept spans on their way through a model: each is replaced by a word that the model is known to carry, and put back
+afterwards."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from service.segments.kept_kinds import FLAGS, Reads
+from service.segments.kept_spans import Kept
+from service.text.scripts import LETTER, is_unspaced
+from service.text.spans import Edits, Span, edited, overlapping
+
+_YEAR = re.compile(r"\d{4}|\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([./-])\d{1,2}\2(?:\d{2}|\d{4})")
+"""Or a date: nothing that is counted."""
+_NUMBER = re.compile(
+    rf"%(?:\(.*\)|<.*>|\d+\$|\[\d+\])?{FLAGS}[hlz]*(?:[diufgx]|[en](?!\w))"
+    r"|[$%#]?\{+\s*(?:\d*|n|\w*(?:count|num|total|amount)\w*)\s*[,}]",
+    re.IGNORECASE,
+)
+_LETTER_BEFORE = re.compile(LETTER)
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """A span of the original text, and its stand-in with its place in the protected text; "" where there is none."""
+
+    span: Span
+    stand_in: str
+    place: Span
+    taken_out: Span
+    """All of the original that the stand-in is in place of: of a symbol, the space beside it too."""
+    written: str
+    """What comes out: the span itself, or a glossary's term for it."""
+    reads: Reads
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A text with stand-ins in place of its placeholders."""
+
+    original: str
+    text: str
+    placeholders: tuple[Placeholder, ...]
+    edits: Edits
+    """From the original to the protected text."""
+
+    def between_breaks(self) -> Iterator[Span]:
+        """The protected text in pieces: an escape such as \\n, or the syntax of an ICU message, ends each."""
+        start = 0
+        for placeholder in self.placeholders:
+            if placeholder.reads == "break":
+                yield Span(start, placeholder.place.start)
+                start = placeholder.place.end
+        yield Span(start, len(self.text))
+
+    def parted(self, sentences: Iterable[Span], ends: Collection[int]) -> Iterator[Span]:
+        """Sentences of the protected text, which end, too, where one of the original does right behind a placeholder.
+
+        Args:
+            ends: where sentences of the original end, and marks before them.
+        """
+        behind = [
+            one.place.end
+            for one in self.placeholders
+            if one.span.end in ends and self.original[one.span.end : one.span.end + 1].isspace()
+        ]
+        for span in sentences:
+            inside = behind[bisect_right(behind, span.start) : bisect_left(behind, span.end)]
+            yield from (Span(*pair) for pair in pairwise([span.start, *inside, span.end]))
+
+    def has_words(self, span: Span) -> bool:
+        """Whether a part of the protected text has a letter that is in no stand-in."""
+        start = span.start
+        for place in self._places[slice(*overlapping(self._places, span))]:
+            if any(map(str.isalpha, self.text[start : place.start])):
+                return True
+            start = place.end
+        return any(map(str.isalpha, self.text[start : span.end]))
+
+    def original_position(self, position: int) -> int:
+        """Where in the original text a position between two sentences of the protected text is; what is shown as
+        nothing there is behind it."""
+        old, new = self.edits.old, self.edits.new
+        n = bisect_left(new, position, key=lambda span: span.start)
+        if n < len(new) and new[n].start == position:
+            return old[n].start
+        return position + (old[n - 1].end - new[n - 1].end if n else 0)
+
+    def part(self, start: int, end: int) -> tuple["Protected", int]:
+        """What is between two such positions, and how many placeholders are before it. The end of the text is one."""
+        is_last = end == len(self.text)
+        original = Span(
+            self.original_position(start) if start else 0,
+            len(self.original) if is_last else self.original_position(end),
+        )
+
+        def inside(spans: Sequence[Span]) -> slice:
+            first, last = (bisect_left(spans, position, key=lambda span: span.start) for position in (start, end))
+            return slice(first if start else 0, len(spans) if is_last else last)
+
+        edits, numbers = inside(self.edits.new), inside(self._places)
+        placeholders = (
+            replace(
+                one,
+                span=one.span.moved(-original.start),
+                place=one.place.moved(-start),
+                taken_out=one.taken_out.moved(-original.start),
+            )
+            for one in self.placeholders[numbers]
+        )
+        old = tuple(span.moved(-original.start) for span in self.edits.old[edits])
+        new = tuple(span.moved(-start) for span in self.edits.new[edits])
+        text = self.text[start:end]
+        return Protected(original.of(self.original), text, tuple(placeholders), Edits(old, new)), numbers.start
+
+    @cached_property
+    def _places(self) -> list[Span]:
+        return [placeholder.place for placeholder in self.placeholders]
+
+
+StandIn = Callable[[int, bool], str]
+"""A word for the placeholder of this place in order, which may be a number; "" where the model is shown nothing."""
+
+
+def protect(
+    text: str,
+    kept: Sequence[Kept] = (),
+    read_as: Iterable[tuple[Span, str]] = (),
+    stand_in: StandIn = lambda _number, _is_number: "",
+) -> Protected:
+    """Replace what is kept by stand-ins, and spans that are only read in another way by what they are read as.
+
+    What is no word of its sentence is shown as nothing, the end of a line as one.
+    """
+    replaced: list[tuple[Kept, Span, str]] = []
+    shown: list[tuple[Span, str]] = []
+    line_start = 0
+    for number, one in enumerate(kept):
+        is_word = one.reads not in ("mark", "break", "shortcut")
+        word = stand_in(number, _is_number(one, text)) if is_word else ""
+        if word:
+            taken_out, in_its_place = one.span, _set_apart(text, one.span, word, one.span.start == line_start)
+        elif one.reads == "break":
+            taken_out, in_its_place = one.span, "\n"
+            line_start = one.span.end
+        elif one.reads == "shortcut":
+            taken_out, in_its_place = one.span, ""
+        else:
+            taken_out = _with_space(text, one.span)
+            if shown and taken_out.start < shown[-1][0].end:  # the space between two goes with the first
+                taken_out = Span(shown[-1][0].end, taken_out.end)
+            in_its_place = " " * _is_between_words(text, taken_out)
+        shown.append((taken_out, in_its_place))
+        replaced.append((one, taken_out, word))
+    taken = [span for span, _ in shown]
+    shown += [item for item in read_as if len(set(overlapping(taken, item[0]))) == 1]
+    protected, edits = edited(text, sorted(shown, key=lambda item: item[0].pair))
+    places = dict(zip(edits.old, edits.new, strict=True))
+    placeholders = tuple(
+        Placeholder(
+            one.span,
+            word,
+            _trimmed(protected, places[taken_out]) if word else places[taken_out],
+            taken_out,
+            one.span.of(text) if one.written is None else one.written,
+            one.reads,
+        )
+        for one, taken_out, word in replaced
+    )
+    return Protected(text, protected, placeholders, edits)
+
+
+def _set_apart(text: str, span: Span, word: str, starts_line: bool) -> str:
+    """With spaces where something touches it that a tokenizer would take together with it."""
+    before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
+    space_before = not (starts_line or before.isspace() or is_unspaced(before))
+    return f"{' ' * bool(space_before)}{word}{' ' * (after.isalnum() and not is_unspaced(after))}"
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    whole = span.of(text)
+    return Span(span.start + len(whole) - len(whole.lstrip()), span.end - len(whole) + len(whole.rstrip()))
+
+
+def _with_space(text: str, span: Span) -> Span:
+    """What is shown as nothing, with the space before it, or after it at the start of a line.
+
+    The space before it stays where it is the only one between two words.
+    """
+    start, end = span.pair
+    if text[start - 1 : start] == " " and not text[end : end + 1].isalnum():
+        return Span(start - 1, end)
+    return Span(start, end + (starts_line(text, start) and text[end : end + 1] == " "))
+
+
+def _is_between_words(text: str, span: Span) -> bool:
+    return text[max(0, span.start - 1) : span.start].isalnum() and text[span.end : span.end + 1].isalnum()
+
+
+def starts_line(text: str, position: int) -> bool:
+    """Whether there is nothing but spaces before a position in its line."""
+    return not text[text.rfind("\n", 0, position) + 1 : position].strip(" ")
+
+
+def is_letter(character: str) -> bool:
+    """Or a digit, of a script that puts spaces between words."""
+    return _LETTER_BEFORE.match(character) is not None
+
+
+def _is_number(kept: Kept, text: str) -> bool:
+    written = kept.span.of(text)
+    return not _YEAR.fullmatch(written) and (kept.reads == "number" or _NUMBER.match(written) is not None)

@@ -1,0 +1,1 @@
+"""The life of the processes that listen: start, supervision, connections, draining, health."""

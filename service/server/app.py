@@ -1,0 +1,113 @@
+"""The application: models in, ASGI out."""
+
+import gc
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route
+
+from service import __version__
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.dialects import enabled
+from service.http.access import Access
+from service.http.dialect import Dialects
+from service.http.documents import DOCUMENT_PATH, document_routes
+from service.http.glossaries import glossary_routes
+from service.http.keys import Keys
+from service.http.middleware import Middleware
+from service.http.origins import Origins
+from service.http.problems import Problem, not_routed, openapi_of
+from service.http.root_path import RootPath
+from service.http.routes import Reload, model_routes, operations_routes
+from service.http.stores import Stores
+from service.models.serving import Serving
+from service.pages.api_docs import api_docs_routes
+from service.pages.playground import playground_routes
+
+
+def create_app(
+    settings: Settings,
+    serving: Serving,
+    metrics: Metrics,
+    keys: Keys,
+    reload: Reload,
+    rates: Path | None = None,
+) -> FastAPI:
+    """An application whose lifespan starts the models, and ends when they have answered what they accepted.
+
+    Args:
+        reload: loads the models anew, and replaces those that serve.
+        rates: where requests are counted for several servers, if so.
+    """
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        serving.start()
+        stores.start()
+        gc.collect()
+        gc.freeze()
+        yield
+        await stores.stop()
+        await serving.stop(settings.drain_timeout_s)
+
+    stores = Stores.of(settings, serving)
+    access = Access(settings, keys, rates)
+    of_models = model_routes(serving, settings, access.guards(), reload, stores)
+    of_glossaries = glossary_routes(stores.glossaries, access.guards())
+    of_documents = document_routes(stores.documents, settings, access.guards())
+    docs = api_docs_routes(lambda: app.openapi())
+    native = of_models, of_glossaries, of_documents, operations_routes(serving, metrics), playground_routes(), docs
+    dialects = Dialects(enabled(settings), {route.path for router in native for route in _plain(router.routes)})
+    of_dialects = [router for dialect in dialects for router in dialect.routers(serving, settings, access)]
+    app = FastAPI(
+        title="attend",
+        version=__version__,
+        description="Translation, classification and embeddings by encoder-decoder Transformers on ONNX Runtime.",
+        lifespan=lifespan,
+        servers=[{"url": settings.root_path}] if settings.root_path else None,
+        openapi_url=None,
+        openapi_tags=[{"name": dialect.name, "description": dialect.about} for dialect in dialects],
+        redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+        exception_handlers={HTTPException: not_routed},
+        # The application's own routes: it matches each request twice against those of an included router.
+        routes=[route for router in (*native, *of_dialects) for route in router.routes],
+    )
+    app.state.stores = stores
+    paths_of_documents = [path for dialect in dialects for path in dialect.paths_of_documents]
+    metrics.watch(serving.states, lambda: serving.unready_reason() is None)
+    for route in _plain(app.routes):
+        metrics.expect(dialects.of(route.path).name, route.path_format)
+    app.add_middleware(
+        Middleware,
+        metrics=metrics,
+        serving=serving,
+        dialects=dialects,
+        at_once={
+            route.path: route.get_route_handler()
+            for router in (of_models, of_glossaries, of_documents, *of_dialects)
+            for route in router.routes
+            if isinstance(route, APIRoute) and route.methods == {"POST"} and not route.param_convertors
+        },
+        max_body_bytes=settings.max_body_bytes,
+        max_bytes_at=dict.fromkeys([DOCUMENT_PATH, *paths_of_documents], settings.max_document_bytes),
+        body_timeout_s=settings.body_timeout_s,
+        access_log=settings.access_log,
+    )
+    if settings.allowed_origins or dialects.open_to_all:  # around what answers errors, so that they can be read too
+        app.add_middleware(Origins, allowed=settings.allowed_origins, dialects=dialects)
+    if settings.root_path:
+        app.add_middleware(RootPath, root_path=settings.root_path)
+    errors: list[type[BaseModel]] = [Problem, *(dialect.error for dialect in dialects)]
+    app.openapi = openapi_of(app, errors)  # type: ignore[method-assign]  # FastAPI's documented way
+    return app
+
+
+def _plain(routes: Sequence[BaseRoute]) -> list[Route]:
+    return [route for route in routes if isinstance(route, Route)]

@@ -1,0 +1,135 @@
+"""The models of one of several servers: its supervisor tells where they run."""
+
+import asyncio
+import itertools
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from service.base.configuration import read_settings
+from service.base.errors import ReloadRefused
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.http.keys import Keys
+from service.models.catalog import models_of
+from service.models.serving import Serving, in_daemon_thread
+from service.server.listening import share
+from service.server.server import run
+from service.workers.loader import Loaded
+from service.workers.wire import READ_BYTES, Unpacker, packed
+
+logger = logging.getLogger(__name__)
+
+ENDED = "the models stay as they are: this server ends"
+
+
+def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
+    """Be one of several servers.
+
+    Args:
+        supervisor_file: the file descriptor of a socket to the supervisor.
+        joins: whether others serve already: nobody may be told by this one that it is starting.
+        rates: the path where requests are counted, if they are.
+    """
+    settings = read_settings()
+    settings.log.configure()
+    keys, metrics, serving = Keys(settings), Metrics(shared=True), Serving(settings.probe_interval_s)
+    supervisor = socket.socket(fileno=supervisor_file)
+    origin = GivenModels(settings, metrics, serving, keys, supervisor, joins=bool(joins))
+    run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)
+
+
+class GivenModels:
+    """Takes the models that the supervisor tells of, one set after the other.
+
+    A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
+    and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
+    it has no use for the models before any more.
+    """
+
+    def __init__(
+        self, settings: Settings, metrics: Metrics, serving: Serving, keys: Keys, supervisor: socket.socket, joins: bool
+    ) -> None:
+        self._settings = settings
+        self._metrics = metrics
+        self._serving = serving
+        self._keys = keys
+        self._supervisor = supervisor
+        self._outgoing: asyncio.StreamWriter | None = None
+        self._has_ended = False
+        self._may_listen = asyncio.Event()
+        if not joins:
+            self._may_listen.set()
+        serving.awaits_others = True
+        self._numbers = itertools.count()
+        self._reloads: dict[int, asyncio.Future[str | None]] = {}
+
+    async def may_listen(self) -> None:
+        """At once if all servers start; with models if this one joins others."""
+        await self._may_listen.wait()
+
+    async def run(self) -> None:
+        """Listen to the supervisor; without it, end."""
+        try:
+            await self._listen()
+        finally:
+            self._may_listen.set()
+            self._has_ended = True
+            for refusal in self._reloads.values():  # nobody else would answer
+                refusal.set_result(ENDED)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def reload(self) -> None:
+        """Let the supervisor load models anew for all servers.
+
+        Raises:
+            ReloadRefused: they cannot be, or are being loaded.
+        """
+        if self._outgoing is None:
+            raise ReloadRefused("models are being loaded already")
+        if self._has_ended:
+            raise ReloadRefused(ENDED)
+        number = next(self._numbers)
+        self._reloads[number] = asyncio.get_running_loop().create_future()
+        self._tell("reload", number)
+        refusal = await asyncio.shield(self._reloads[number])
+        if refusal is not None:
+            raise ReloadRefused(refusal)
+
+    async def _listen(self) -> None:
+        async for kind, *content in self._messages():
+            if kind == "take":
+                await self._take(*content)
+            elif kind == "reread keys":
+                self._keys.reread()
+            elif kind == "all are ready":
+                self._serving.awaits_others = False
+            elif kind == "loop ended":
+                self._metrics.loop_ended(*content)
+            else:
+                number, refusal = content
+                self._reloads.pop(number).set_result(refusal)
+
+    async def _take(self, generation: int, loaded: Loaded) -> None:
+        make = partial(models_of, loaded, self._settings, self._metrics)
+        retiring = await self._serving.replace(await in_daemon_thread(make))
+        retiring.add_done_callback(lambda _: self._tell("taken", generation))
+        self._may_listen.set()
+
+    def _tell(self, *message: Any) -> None:
+        assert self._outgoing is not None, "whoever tells something has listened"
+        self._outgoing.write(packed(*message))
+
+    async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:
+        incoming, self._outgoing = await asyncio.open_connection(sock=self._supervisor)
+        unpacker = Unpacker()
+        with suppress(OSError):
+            while received := await incoming.read(READ_BYTES):
+                for message in unpacker.feed(received):
+                    yield message

@@ -1,0 +1,192 @@
+"""A server's life: it listens, loads models or gets them, serves until told to stop, and answers what it accepted."""
+
+import asyncio
+import logging
+import math
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+import uvicorn
+
+from service.base.errors import ReloadRefused
+from service.base.metrics import Metrics
+from service.base.settings import Settings
+from service.http.keys import Keys
+from service.models.serving import Serving
+from service.server.app import create_app
+from service.server.connections import Connections
+from service.server.descriptors import most_connections
+from service.server.own_models import OwnModels
+from service.workers.loader import Loader
+
+logger = logging.getLogger(__name__)
+
+KEEP_ALIVE_S = 75
+"""How long an idle connection stays open. Clients and proxies usually keep one for a minute; the server keeps it
+longer, because a request that comes while the server closes the connection gets an error and no answer."""
+
+LOOK_S = 0.05
+"""How often the server checks whether all requests are answered, so that it may stop."""
+
+
+class Origin(Protocol):
+    """Where a server has its models from."""
+
+    async def may_listen(self) -> None:
+        """Wait until the server may be asked."""
+
+    async def run(self) -> None:
+        """Give the server its models.
+
+        Raises:
+            StartRefused: they cannot be loaded.
+        """
+
+    async def reload(self) -> None:
+        """Load the models anew, and replace those that serve.
+
+        Raises:
+            ReloadRefused: they cannot be, or are being loaded.
+        """
+
+
+def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
+    """Be the only server, until a signal comes.
+
+    Args:
+        loader: that has been begun; None where models run in this process.
+
+    Raises:
+        StartRefused: a model is not as it should be.
+    """
+    metrics, serving = Metrics(), Serving(settings.probe_interval_s)
+    run(settings, sockets, keys, metrics, serving, OwnModels(settings, metrics, serving, loader))
+
+
+def run(
+    settings: Settings,
+    sockets: list[socket.socket],
+    keys: Keys,
+    metrics: Metrics,
+    serving: Serving,
+    origin: Origin,
+    rates: Path | None = None,
+) -> None:
+    """Serve until a signal comes; then answer what was accepted.
+
+    Args:
+        rates: where requests are counted for several servers, if so.
+
+    Raises:
+        StartRefused: a model is not as it should be.
+    """
+    limit = most_connections(settings.max_connections)
+    max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
+    connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
+    config = uvicorn.Config(
+        create_app(settings, serving, metrics, keys, origin.reload, rates),
+        http=connections.protocol,  # type: ignore[arg-type]  # uvicorn calls it, and wants no more of it
+        ws="none",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        proxy_headers=settings.trusted_proxies is not None,
+        forwarded_allow_ips=settings.trusted_proxies,
+    )
+    server = Server(config, serving, origin, keys, settings.drain_timeout_s, settings.drain_delay_s)
+    server.run(sockets)
+    if server.failure is not None:
+        raise server.failure
+
+
+class Server(uvicorn.Server):
+    """Drains the models as soon as a signal asks the server to stop. While answers still go out the server listens, so
+    that health checks and new clients are told that it is draining.
+
+    Args:
+        drain_timeout_s: after this, requests in an engine fail, and a second later all others are cancelled.
+        drain_delay_s: for so long it listens even if all requests are answered.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        serving: Serving,
+        origin: Origin,
+        keys: Keys,
+        drain_timeout_s: float,
+        drain_delay_s: float,
+    ) -> None:
+        super().__init__(config)
+        self.failure: BaseException | None = None
+        """What ended the server, if it was no signal."""
+        self._serving = serving
+        self._origin = origin
+        self._keys = keys
+        self._drain_timeout_s = drain_timeout_s
+        self._drain_delay_s = drain_delay_s
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._serving.drain()
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._begin(asyncio.create_task(self._run_origin()))
+        await self._origin.may_listen()
+        await super().startup(sockets)
+        if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        answering = asyncio.create_task(self._answer_the_rest())
+        try:
+            await self._listen_while_answering()
+            await super().shutdown(sockets)
+        finally:
+            answering.cancel()
+
+    async def _run_origin(self) -> None:
+        try:
+            await self._origin.run()
+        except Exception as error:
+            self.failure, self.should_exit = error, True
+            self._serving.drain()
+
+    def _hang_up(self) -> None:
+        self._keys.reread()
+        self._begin(asyncio.create_task(self._reload()))
+
+    async def _reload(self) -> None:
+        with suppress(ReloadRefused):  # the log has it
+            await self._origin.reload()
+
+    def _begin(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _listen_while_answering(self) -> None:
+        """What is left of the drain timeout is for clients that read their answers slowly."""
+        accepted = set(self.server_state.tasks)
+        logger.info("draining: %d requests are still to be answered", len(accepted))
+        began = time.monotonic()
+        ends_at = began + max(self._drain_timeout_s, self._drain_delay_s)
+        stays_until = began if self.failure else began + self._drain_delay_s
+        while not self.force_exit and (now := time.monotonic()) < ends_at:
+            if now >= stays_until and all(task.done() for task in accepted):
+                break
+            await self.on_tick(0)  # it sets the Date header of answers
+            await asyncio.sleep(LOOK_S)
+        self.config.timeout_graceful_shutdown = math.ceil(max(0.0, ends_at - time.monotonic())) + 1
+
+    async def _answer_the_rest(self) -> None:
+        await asyncio.sleep(self._drain_timeout_s)
+        await self._serving.stop(0)

@@ -1,0 +1,64 @@
+"""The first steps of the process: they import little, so that it can be stopped at once, and models load meanwhile."""
+
+import logging
+import signal
+import sys
+
+from service import __version__
+from service.base.configuration import announce, read_settings
+from service.base.data_directory import with_data_directory
+from service.base.errors import StartRefused
+from service.http.keys import Keys
+from service.server.listening import address_of, listen
+from service.workers.loader import Loader, show_one_device
+from service.workers.processes import n_servers
+
+logger = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Serve until a signal comes; exit with one sentence if the service cannot start as configured."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # by default the first process of a container hears neither
+        signal.signal(number, _exit)
+    if sys.platform != "win32" and not (sys.stdin and sys.stdin.isatty()):  # else the terminal has gone
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        settings = read_settings()
+        settings.log.configure()
+        announce(settings)
+        keys = Keys(settings)
+        show_one_device(settings.device)
+        servers = n_servers(settings)
+        sockets = listen(settings.host, settings.port, shared=servers > 1)
+        addresses = ", ".join(f"http://{address_of(bound)}" for bound in sockets)
+        logger.info("attend %s running on %s", __version__, addresses)
+        with with_data_directory(settings) as settings:
+            loader = Loader(settings) if settings.loops != 0 else None
+            # Imported only now, since that takes as long as a few models take to load.
+            if servers > 1:
+                from service.server.supervisor import supervise
+
+                assert loader is not None, "settings have no several servers without loops"
+                supervise(settings, sockets, loader, servers)
+            else:
+                from service.server.server import serve
+
+                serve(settings, keys, sockets, loader)
+    except StartRefused as error:
+        sys.exit(f"attend cannot start: {error}")
+    except _Stopped as stopped:
+        logger.info("stopped by %s", stopped.signal.name)
+        raise
+
+
+class _Stopped(SystemExit):
+    """A signal has stopped the service."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(0)
+        self.signal = signal.Signals(number)
+
+
+def _exit(number: int, _: object) -> None:
+    """Called while models load, and once a server has drained: uvicorn then raises the signal again."""
+    raise _Stopped(number)

@@ -1,0 +1,334 @@
+"""Several server processes on one port, before the same loops.
+
+    supervisor    begins the servers and replaces those that die or hang; counts the rates of clients for all
+      server      HTTP
+      server
+      loader      and its loops
+
+A server that dies costs its own connections alone. Each listens on its own socket, and the system deals out connections
+(SO_REUSEPORT): sockets that processes share would give most of them to whoever wakes first.
+"""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from service.base.errors import StartRefused
+from service.base.metrics import Metrics, release
+from service.base.settings import Settings
+from service.http.access import RateLimiter
+from service.http.rates import Rates
+from service.models.catalog import models_of
+from service.models.serving import in_daemon_thread, proven
+from service.server.send_buffer import untaken_bytes
+from service.workers.loader import Loaded, Loader
+from service.workers.loader_process import HUNG_S, LOADING_S
+from service.workers.remote_loader import RATES_SOCKET, new_directory
+from service.workers.wire import READ_BYTES, Unpacker, packed
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.05
+"""How often the supervisor looks after its servers."""
+
+BEAT_S = 1.0
+"""How often servers are told something, so that it can be seen whether they read it."""
+
+END_S = 5.0
+"""In which a server ends that has drained, or is killed."""
+
+SHORT_LIFE_S = 5.0
+"""A server that dies younger than this is replaced after as long."""
+
+
+def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
+    """Serve until a signal comes.
+
+    Args:
+        sockets: which hold the port; they do not listen.
+        loader: that has been begun.
+
+    Raises:
+        StartRefused: a model is not as it should be.
+    """
+    directory = new_directory(settings.run_directory)
+    try:
+        port = sockets[0].getsockname()[1]
+        asyncio.run(Supervisor(settings, directory, port, loader, n_servers).run())
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class Supervisor:
+    """Begins servers, and gives them the models.
+
+    Args:
+        directory: a folder of this service alone.
+        loader: that has been begun.
+    """
+
+    def __init__(self, settings: Settings, directory: Path, port: int, loader: Loader, n_servers: int) -> None:
+        self._settings = settings
+        self._n_servers = n_servers
+        self._port = port
+        self._metrics = directory / "metrics"
+        self._metrics.mkdir()
+        self._rates: Path | None = None
+        if settings.rate_limit is not None:
+            self._rates = directory / RATES_SOCKET
+            Rates(str(self._rates), RateLimiter(settings.rate_limit)).start()
+        self._loader = loader
+        self._loaded: Loaded | None = None
+        self._generation = 0
+        self._is_loading = True
+        self._servers: list[_Server] = []
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Replace servers that die, until a signal comes; then let all answer what they have accepted.
+
+        Raises:
+            StartRefused: a model is not as it should be.
+        """
+        self._event_loop = loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        self._servers = [await self._begin() for _ in range(self._n_servers)]
+        loading = self._do(self._load_first())
+        self._do(self._end_what_hangs(loading))
+        try:
+            while not self._stopping.is_set():
+                await self._look_after_servers()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), LOOK_S)
+                if loading.done() and (failure := loading.exception()) is not None:
+                    raise failure
+        finally:
+            for server in self._servers:
+                server.process.terminate()
+            drain_s = max(self._settings.drain_timeout_s, self._settings.drain_delay_s)
+            ends_at = time.monotonic() + drain_s + END_S
+            for server in self._servers:
+                await asyncio.to_thread(server.end, ends_at)
+            self._loader.end()
+
+    def _stop(self, number: signal.Signals) -> None:
+        logger.info("stopped by %s", number.name)
+        self._stopping.set()
+
+    async def _look_after_servers(self) -> None:
+        for place, server in enumerate(self._servers):
+            if server.process.poll() is not None and time.monotonic() >= server.begun_at + SHORT_LIFE_S:
+                logger.critical("a server has died (%d)", server.process.returncode)
+                release(self._metrics, server.process.pid)
+                try:
+                    self._servers[place] = await self._begin(joins=self._loaded is not None)
+                except OSError as error:  # the system has no room for it
+                    logger.critical("a server cannot be begun now: %s", error)
+                    server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
+
+    async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
+        """Kill servers that read nothing: others take their place. Silence is counted in looks, not by the clock: a
+        server is not to blame when the whole service was paused.
+
+        Args:
+            loading: of the first models, before which nobody may be told that all are ready.
+        """
+        while True:
+            await asyncio.sleep(BEAT_S)
+            for server in self._servers:
+                if server.hangs():
+                    logger.critical("a server hangs and is killed")
+                    server.process.kill()
+                elif loading.done():
+                    server.tell("all are ready")
+
+    async def _begin(self, joins: bool = False) -> "_Server":
+        """A server.
+
+        Args:
+            joins: others that serve already.
+        """
+        ours, theirs = socket.socketpair()
+        # The supervisor says when to stop: a terminal interrupts the whole group.
+        ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        begin = "import sys; from service.server.given_models import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
+        process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
+            [
+                sys.executable,
+                "-c",
+                ignore + begin,
+                *map(str, (theirs.fileno(), self._port, int(joins), self._rates or "")),
+            ],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(self._metrics)},
+        )
+        theirs.close()
+        server = _Server(process, *await asyncio.open_connection(sock=ours))
+        self._do(self._listen_to(server))
+        if self._loaded is not None:
+            server.take(self._generation, self._loaded)
+            server.tell("all are ready")
+        return server
+
+    async def _listen_to(self, server: "_Server") -> None:
+        async for kind, number in server.messages():
+            if kind == "taken":
+                server.taken[number].set()
+            else:
+                self._do(self._reload_for(server, number))
+        for taken in server.taken.values():  # a server that has gone uses nothing
+            taken.set()
+
+    async def _reload_for(self, server: "_Server", number: int) -> None:
+        server.tell("reloaded", number, await self._reload())
+
+    def _hang_up(self) -> None:
+        for server in self._servers:
+            server.tell("reread keys")
+        self._do(self._reload())
+
+    async def _load_first(self) -> None:
+        for taken in self._give(await in_daemon_thread(self._loader.wait), self._loader):
+            await taken.wait()
+        for server in self._servers:
+            server.tell("all are ready")
+        self._is_loading = False
+
+    async def _reload(self) -> str | None:
+        """Load the models anew.
+
+        Returns:
+            Why the models stay as they are, if they do.
+        """
+        if self._is_loading:
+            logger.warning("models are being loaded already")
+            return "models are being loaded already"
+        self._is_loading = True
+        logger.info("loading the models anew")
+        try:
+            loader = await in_daemon_thread(partial(Loader, self._settings))
+            try:
+                loaded = await in_daemon_thread(loader.wait)
+                await self._prove(loaded)
+            except BaseException:
+                await asyncio.to_thread(loader.end)
+                raise
+        except StartRefused as error:
+            logger.error("the models stay as they are: %s", error)
+            return f"the models stay as they are: {error}"
+        except Exception:
+            logger.exception("the models stay as they are")
+            return "the models stay as they are: an unexpected error, which the log has"
+        finally:
+            self._is_loading = False
+        former, self._loader = self._loader, loader
+        self._do(self._end(former, self._give(loaded, loader)))
+        return None
+
+    async def _prove(self, loaded: Loaded) -> None:
+        """Raises StartRefused: a model cannot do a forward pass."""
+        models = await in_daemon_thread(partial(models_of, loaded, self._settings, Metrics()))
+        models.start()
+        await proven(models)
+        await asyncio.to_thread(models.stop, 0.0)
+
+    def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
+        """Let all servers take these models; what tells that they have no use for the former ones any more."""
+        loaded.announce()
+        self._generation += 1
+        self._loaded = loaded
+        loader.remote.on_loop_end = self._tell_of_loop
+        return [server.take(self._generation, loaded) for server in self._servers]
+
+    def _tell_of_loop(self, how: str) -> None:
+        """A loop has ended: one server counts it. Called from a thread of the loader's."""
+
+        def tell() -> None:
+            alive = (server for server in self._servers if server.process.poll() is None)
+            if (server := next(alive, None)) is not None:
+                server.tell("loop ended", how)
+
+        with suppress(RuntimeError):  # this event loop has ended
+            self._event_loop.call_soon_threadsafe(tell)
+
+    async def _end(self, loader: Loader, unused: list[asyncio.Event]) -> None:
+        for event in unused:
+            await event.wait()
+        await asyncio.to_thread(loader.end)
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class _Server:
+    """A process, and what it was told and tells (see given_models)."""
+
+    def __init__(
+        self, process: "subprocess.Popen[bytes]", incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
+    ) -> None:
+        self.process = process
+        self.begun_at = time.monotonic()
+        self.taken: dict[int, asyncio.Event] = {}
+        """By the number of a set of models, when it has no use for those before."""
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._has_gone = False
+        self._silent_s = 0.0
+
+    def take(self, generation: int, loaded: Loaded) -> asyncio.Event:
+        self.tell("take", generation, loaded)
+        self.taken[generation] = asyncio.Event()
+        if self._has_gone:
+            self.taken[generation].set()
+        return self.taken[generation]
+
+    def tell(self, *message: Any) -> None:
+        """A server that has gone hears nothing."""
+        if not self._has_gone:
+            self._outgoing.write(packed(*message))
+
+    def hangs(self) -> bool:
+        """Whether it has read nothing of what it was told for too long; asked every BEAT_S.
+
+        One that has taken no models yet may still import its libraries.
+        """
+        self._silent_s = self._silent_s + BEAT_S if untaken_bytes(self._outgoing.transport) else 0.0
+        has_begun = any(taken.is_set() for taken in self.taken.values())
+        return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
+
+    def end(self, ends_at: float) -> None:
+        """Wait for its end, and kill it if it has not ended by then."""
+        try:
+            self.process.wait(max(0.0, ends_at - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            logger.critical("a server does not end and is killed")
+            self.process.kill()
+            self.process.wait()
+
+    async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
+        """Until it has gone."""
+        unpacker = Unpacker()
+        with suppress(OSError):
+            while received := await self._incoming.read(READ_BYTES):
+                for message in unpacker.feed(received):
+                    yield message
+        self._has_gone = True
+        self._outgoing.close()

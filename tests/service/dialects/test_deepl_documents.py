@@ -1,0 +1,131 @@
+"""DeepL's client has documents translated by a real server."""
+
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import deepl
+import docx
+import httpx
+import pytest
+
+from tests.service.dialects.conftest import Listen
+from tests.service.tiny_artifacts import TinyTranslator, language
+
+KEY = "a-key"
+ENGLISH = "the dog runs on the beach\n\na cat sees the horse\n"
+FRENCH = "le chien court sur la plage\n"
+
+
+@pytest.fixture(scope="module")
+def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("artifacts")
+    for name, sources, targets in (("from", ["en"], ["de"]), ("into", ["fr"], ["en"])):
+        languages = {"sources": [*map(language, sources)], "targets": [*map(language, targets)]}
+        TinyTranslator(3).save(root / name, name, **languages)
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return listen(data=tmp_path_factory.mktemp("data"), api_keys=KEY)
+
+
+@pytest.fixture
+def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
+    """Which does not wait five seconds before it asks again, nor asks again after an error."""
+    patient = SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.01))
+    monkeypatch.setattr("deepl.translator.time", patient)
+    monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
+    client = deepl.DeepLClient(KEY, server_url=address)
+    yield client
+    client.close()
+
+
+def translated(client: deepl.DeepLClient, text: str, **options: Any) -> str:
+    return str(client.translate_text(text, **{"source_lang": "en", "target_lang": "de"} | options))
+
+
+def test_a_file_is_translated_as_its_texts_are(client: deepl.DeepLClient, tmp_path: Path) -> None:
+    (tmp_path / "dogs.txt").write_text(ENGLISH)
+    before = client.get_usage().character.count
+    status = client.translate_document_from_filepath(tmp_path / "dogs.txt", tmp_path / "Hunde.txt", target_lang="de")
+    assert (status.done, status.billed_characters, status.error_message) == (True, len(ENGLISH), None)
+    assert client.get_usage().character.count == (before or 0) + len(ENGLISH)
+    assert (tmp_path / "Hunde.txt").read_text() == translated(client, ENGLISH)
+
+
+def test_its_language_is_detected_and_may_be_that_of_the_target(client: deepl.DeepLClient) -> None:
+    for text, target in ((FRENCH, "EN-GB"), (ENGLISH, "EN-US")):
+        out = io.BytesIO()
+        status = client.translate_document(text, out, target_lang=target, filename="a.txt")
+        assert status.ok
+        assert (out.getvalue().decode() == text) == (text == ENGLISH)
+
+
+def test_formatting_and_glossaries_are_followed(client: deepl.DeepLClient) -> None:
+    glossary = client.create_glossary("Animals", "en", "de", {"dog": "Köter"})
+    document = docx.Document()
+    document.add_paragraph("the ").add_run("dog").bold = True
+    sent = io.BytesIO()
+    document.save(sent)
+    sent.seek(0)
+    sent.name = "dogs.docx"
+    out = io.BytesIO()
+    client.translate_document(sent, out, source_lang="en", target_lang="de", glossary=glossary, formality="prefer_more")
+    (paragraph,) = docx.Document(out).paragraphs
+    assert [run.text for run in paragraph.runs if run.bold] == ["Köter"]
+    client.delete_glossary(glossary)
+
+
+def test_a_document_is_known_by_its_id_and_its_key(client: deepl.DeepLClient) -> None:
+    handle = client.translate_document_upload(ENGLISH, source_lang="en", target_lang="de", filename="dogs.txt")
+    wrong = deepl.DocumentHandle(handle.document_id, "0" * 64)
+    for call in (client.translate_document_get_status, client.translate_document_download):
+        with pytest.raises(deepl.DeepLException, match="Not found") as raised:
+            call(wrong)
+        assert raised.value.http_status_code == 404
+    assert client.translate_document_wait_until_done(handle).done
+    response = client.translate_document_download(handle)
+    assert response is not None
+    assert response.headers["content-type"] == "text/plain"
+    assert "dogs.de.txt" in response.headers["content-disposition"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"target_lang": "XX"}, "Value for 'target_lang' not supported."),
+        ({"formality": "less"}, "Target language 'DE' doesn't support formality."),
+        (
+            {"output_format": "docx"},
+            "Value for 'output_format' not supported., detail: a file of txt is written as such",
+        ),
+        ({"style_rule": "s"}, "Value for 'style_id' not supported."),
+        ({"filename": "a.pdf"}, "Invalid file data., detail: the file's name ends in .pdf; documents are .docx, "),
+        ({"input_document": b"\\x00" * 9, "filename": "a.docx"}, "docx"),
+        ({"glossary": "nothing", "source_lang": "en"}, "there is no glossary nothing"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_at_once(client: deepl.DeepLClient, given: Any, message: str) -> None:
+    sent = {"input_document": ENGLISH, "target_lang": "de", "filename": "a.txt"} | given
+    with pytest.raises(deepl.DeepLException) as raised:
+        client.translate_document_upload(**sent)
+    assert raised.value.http_status_code in (400, 404)
+    assert message in str(raised.value)
+
+
+def test_forms_without_a_file_or_a_key_are_refused(address: str) -> None:
+    url, headers = f"{address}/v2/document", {"Authorization": f"DeepL-Auth-Key {KEY}"}
+    assert httpx.post(url, files={"file": ("a.txt", b"a")}).status_code == 403
+    for sent in ({"data": {"target_lang": "de", "file": "a"}}, {"json": {"target_lang": "de"}}):
+        refused = httpx.post(url, headers=headers, **sent)  # type: ignore[arg-type]
+        assert (refused.status_code, refused.json()["message"]) == (400, "Invalid file data.")
+    for path in ("nothing", "nothing/result"):
+        nothing = httpx.post(f"{url}/{path}", headers=headers, data={"document_key": "a"})
+        assert (nothing.status_code, nothing.json().keys()) == (404, {"message"})
+        missing = httpx.post(f"{url}/{path}", headers=headers)
+        assert missing.json()["message"] == "Value for 'document_key' not supported."

@@ -1,0 +1,16 @@
+"""Schemathesis reads /openapi.json, native routes and all dialects, and finds nothing that answers otherwise."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.service.dialects.conftest import Listen
+
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+RUN = "--max-examples 10 --phases examples,coverage,fuzzing --continue-on-failure --generation-deterministic --no-color"
+
+
+def test_every_route_answers_as_it_is_described(listen: Listen, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "run", *RUN.split()]
+    done = subprocess.run([*command, f"{listen()}/openapi.json"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,121 @@
+"""Marks in plain text: as many as went in, around what they were around."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.markup.plain import marked
+from service.segments.restoration import untranslated
+from service.text.spans import Span
+from tests.service.markup.documents import aligned, words
+from tests.service.stand_ins import protect, restore
+
+
+def bare(text: str) -> str:
+    found = marked(text)
+    return found.passage.text if found else text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("**Note:** The *door* is __very__ _red_, ~~not~~.", "Note: The door is very red, not."),
+        ("***both*** and **a *b* c**", "both and a b c"),
+        ("Open the [**door**](https://example.org) or ![see](a.png)", "Open the door or see"),
+        ("これは**とても**大事。まず[ここ](/a)を", "これはとても大事。まずここを"),
+        ("* **One** two\n* three *four\nfive*\n\nsix", "* One two\n* three four\nfive\n\nsix"),
+        ("**{n}** and **https://example.org**", "{n} and https://example.org"),
+    ],
+)
+def test_marks_are_taken_out(text: str, expected: str) -> None:
+    assert bare(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "snake_case, 2 * 3, 2*3*4, 2**3**4, a * b * c",
+        "* one\n* two\n\n*a\n\n*b",
+        "5* and 4* or *this or **that",
+        "`**a**` and {x *b* c} and <b *c* d>",
+        "src/**/*.py and lib/**/*.js",
+        "__init__.py, __NAME__, __main__(), f(*args, **kwargs)",
+        "a[0](x) and [](u) and [a] (b)",
+        "\\*a\\* or * a * or ** ** or ****",
+        "x^*y* =_z_",
+        "Dear *|FNAME|*, and *|LIST:NAME|*",
+    ],
+)
+def test_what_is_part_of_something_else_is_no_mark(text: str) -> None:
+    assert marked(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "links", "expected"),
+    [
+        ("**Note:** The door", "Hinweis: Die Tür", None, "**Hinweis:** Die Tür"),
+        ("I *really* like it.", "Ich mag es wirklich.", "0-0 2-1 3-2 1-3 4-4", "Ich mag es *wirklich*."),
+        (
+            "The [**big** house](/a_b) is {x}.",
+            "Tom est une maison grande.",
+            "4-0 3-1 0-2 2-3 1-4 5-5",
+            "{x} est une [maison **grande**](/a_b).",
+        ),
+        ("a <b> & **b**", "x Boston & y", None, "x <b> & **y**"),
+        ("**Stop!** Go.", "止まれ！行け。", "0-0 1-1 2-2", "**止まれ**！行け。"),
+    ],
+)
+def test_marks_go_where_the_aligned_words_went(text: str, translation: str, links: str | None, expected: str) -> None:
+    found = marked(text)
+    assert found is not None
+    protected = protect(found.passage.text)
+    restored = restore(protected, translation, [aligned(protected.text, translation, links)])
+    shown, edits = found.shown(restored)
+    assert shown == expected
+    for word in words(restored.text):
+        assert edits.after(word).of(shown) == word.of(restored.text)
+
+
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "a",
+            "b. ",
+            " ",
+            "\n",
+            "\n\n",
+            "- ",
+            "你",
+            "*",
+            "**",
+            "_",
+            "__",
+            "~~",
+            "`",
+            "[",
+            "](/u)",
+            "![",
+            "{n}",
+            "\\",
+            "x_y",
+        ]
+    ),
+    max_size=16,
+).map("".join)
+
+
+@given(TEXTS)
+@example("*a **b*** c\n- _d_\n")
+def test_a_text_comes_out_as_it_is_without_a_translation(text: str) -> None:
+    found = marked(text)
+    if found is not None:
+        shown, edits = found.shown(untranslated(protect(found.passage.text)))
+        assert shown == text
+        assert edits.new == found.edits.old
+
+
+def test_terms_keep_their_marks() -> None:
+    text = "**Foo** and **bar**"
+    found = marked(text, [Span(0, 7)])
+    assert found is not None
+    assert found.passage.text == "**Foo** and bar"

@@ -1,0 +1,338 @@
+"""Several engines of one model, each with a computation that the test drives."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
+from service.base.metrics import Metrics, TaskMetrics
+from service.engine.scheduler import Sequence
+from service.workers.admission import Admission
+from service.workers.pool import PLENTY, Pool
+from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
+
+pytestmark = pytest.mark.anyio
+
+
+class Bench:
+    """A pool of engines that share a clock, and what drives each."""
+
+    def __init__(self, n_engines: int = 2, max_waiting: int = 1000) -> None:
+        first = Harness(max_waiting=max_waiting)
+        others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
+        self.harnesses = [first, *others]
+        self.metrics = Metrics()
+        self.loops = [harness.loop for harness in self.harnesses]
+        self.pool: Pool[Tally] = Pool(
+            NAME, self.loops, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
+        )
+
+    def start(self) -> "Bench":
+        for harness in self.harnesses:
+            harness.start()
+        return self
+
+    def stop(self) -> None:
+        for harness in self.harnesses:
+            harness.loop.stop(PATIENCE_S)
+
+    def run(self, *steps: int, tokens: int = 3) -> "asyncio.Task[object]":
+        work = self.pool.run(sequences(*steps, tokens=tokens), self.pool.clock() + 60)
+        return asyncio.ensure_future(work)
+
+    @property
+    def unanswered(self) -> dict[str, float]:
+        """What is counted of requests that got no answer, by its reason."""
+        counters = [self.metrics.cancelled, self.metrics.rejected]
+        samples = [sample for counter in counters for metric in counter.collect() for sample in metric.samples]
+        return {s.labels["reason"]: s.value for s in samples if s.name.endswith("_total") and s.value}
+
+    def hold(self) -> None:
+        for harness in self.harnesses:
+            harness.computation.hold()
+
+    def release(self) -> None:
+        for harness in self.harnesses:
+            harness.computation.release()
+
+    async def await_arrivals(self) -> None:
+        for harness in self.harnesses:
+            await asyncio.to_thread(harness.computation.await_arrival)
+
+    @property
+    def loads(self) -> list[int]:
+        return [harness.loop.load for harness in self.harnesses]
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left of any request."""
+        return all(harness.is_idle for harness in self.harnesses)
+
+    async def settle(self) -> None:
+        """Let each worker take its next step, which drops what nobody waits for."""
+        for harness in self.harnesses:
+            await asyncio.wrap_future(harness.submit(1))
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench().start()
+    yield bench
+    bench.release()
+    bench.stop()
+
+
+async def test_what_comes_too_late_is_never_submitted(bench: Bench) -> None:
+    with pytest.raises(DeadlinePassed, match=r"passed 2\.0 s ago, before this work was queued"):
+        await bench.pool.run(sequences(1), bench.pool.clock() - 2)
+    assert (await bench.pool.run([], bench.pool.clock() - 2)).outputs == []
+    assert [call for harness in bench.harnesses for call, _ in harness.computation.calls] == ["warm_up"] * 2
+
+
+async def test_an_answer_has_the_outputs_in_order_whichever_engine_made_them(bench: Bench) -> None:
+    answer = await bench.pool.run(sequences(3, 1, 2, 5, 4), bench.pool.clock() + 60)
+    assert [tally.steps for tally in answer.outputs] == [3, 1, 2, 5, 4]
+    assert [len(tally.places) for tally in answer.outputs] == [3, 1, 2, 5, 4]
+    assert all(any(call == "prefill" for call, _ in harness.computation.calls) for harness in bench.harnesses)
+
+
+async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Bench) -> None:
+    bench.hold()
+    tasks = [bench.run(1, tokens=10)]
+    await asyncio.sleep(0)
+    assert bench.loads == [10, 0]
+    tasks.append(bench.run(1, 1, 1, tokens=4))
+    await asyncio.sleep(0)
+    assert bench.loads == [10, 12]
+    tasks.append(bench.run(1, tokens=4))
+    await asyncio.sleep(0)
+    assert bench.loads == [14, 12]
+    bench.release()
+    await asyncio.gather(*tasks)
+    assert bench.idle
+
+
+async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted: list[list[int]] = []
+    for loop in bench.loops:
+        submit = loop.submit
+
+        def recorded(name: str, part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
+            submitted.append([len(sequence.source_ids) for sequence in part])
+            return submit(name, part, deadline)
+
+        monkeypatch.setattr(loop, "submit", recorded)
+    everybody = [Sequence([1] * length, Tally(1)) for length in (3, 9, 1, 7, 5, 2)]
+    await bench.pool.run(everybody, bench.pool.clock() + 60)
+    assert sorted(map(sum, submitted)) == [13, 14]
+    assert all(lengths == sorted(lengths) for lengths in submitted)
+
+
+async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_than_plenty_to_do(bench: Bench) -> None:
+    bench.hold()
+    tasks = []
+    for tokens, loads in ((PLENTY - 1, [PLENTY - 1, 0]), (5, [PLENTY + 4, 0]), (6, [PLENTY + 4, 6])):
+        tasks.append(bench.run(1, tokens=tokens))
+        await asyncio.sleep(0)
+        assert bench.loads == loads
+    bench.release()
+    await asyncio.gather(*tasks)
+
+
+async def test_no_request_of_one_is_refused_while_the_last_engine_has_nothing_to_do() -> None:
+    bench = Bench(max_waiting=3).start()
+    bench.hold()
+    tasks = [bench.run(1) for _ in range(4)]
+    await asyncio.sleep(0)
+    assert bench.loads == [6, 6]
+    bench.release()
+    await asyncio.gather(*tasks)
+    bench.stop()
+
+
+async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
+    bench.hold()
+    wide, *narrow = sequences(1, 1, 1, 1)
+    wide.slots = 3
+    task = asyncio.ensure_future(bench.pool.run([wide, *narrow], bench.pool.clock() + 60))
+    await asyncio.sleep(0)
+    assert bench.loads == [9, 9]
+    bench.release()
+    await task
+
+
+async def test_a_part_that_fails_fails_the_request_and_the_others_are_dropped(bench: Bench) -> None:
+    failing, other = bench.harnesses
+    failing.computation.failing = lambda call, _: call == "prefill"
+    other.computation.hold()
+    task = bench.run(1000, 1000)
+    with pytest.raises(InferenceFailed):
+        await task
+    other.computation.release()
+    failing.computation.failing = lambda call, _: False
+    await bench.settle()
+    assert bench.idle
+    assert bench.unanswered == {}, "who gets an error has an answer"
+
+
+async def test_a_part_that_is_refused_takes_back_those_that_were_accepted() -> None:
+    bench = Bench(max_waiting=1).start()
+    full = bench.harnesses[1]
+    bench.hold()
+    running = [harness.submit(1, tokens=tokens) for harness, tokens in zip(bench.harnesses, (3, 4), strict=True)]
+    await bench.await_arrivals()
+    waiting = full.submit(1, tokens=1)
+    assert bench.loads == [3, 5]
+    refused = bench.run(1000, 1000)
+    await asyncio.sleep(0)
+    bench.release()
+    with pytest.raises(QueueFull):
+        await refused
+    await asyncio.gather(*map(asyncio.wrap_future, [*running, waiting]))
+    async with asyncio.timeout(PATIENCE_S):  # its queue has no place for one that would settle it
+        while not bench.idle:
+            await asyncio.sleep(0.01)
+    assert bench.unanswered == {"queue_full": 1}
+    bench.stop()
+
+
+async def test_a_cancelled_wait_cancels_every_part(bench: Bench) -> None:
+    bench.hold()
+    wait = bench.run(1000, 1000)
+    await bench.await_arrivals()
+    wait.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await wait
+    bench.release()
+    await bench.settle()
+    assert bench.idle
+    assert bench.unanswered == {"client_gone": 1}
+
+
+async def test_a_deadline_that_passes_in_every_part_is_one(bench: Bench) -> None:
+    bench.hold()
+    late = bench.run(1000, 1000)
+    await bench.await_arrivals()
+    bench.harnesses[0].clock.now += 61
+    bench.release()
+    with pytest.raises(DeadlinePassed):
+        await late
+    await bench.settle()
+    assert bench.unanswered == {"deadline": 1}
+
+
+async def test_no_sequences_are_answered_without_a_worker() -> None:
+    assert (await Bench().pool.run([], deadline=0)).outputs == []
+
+
+async def test_a_pool_is_ready_when_all_its_engines_are(bench: Bench) -> None:
+    assert bench.pool.unready_reason() is None
+    bench.harnesses[1].computation.failing = lambda call, _: call in ("step", "warm_up")
+    with pytest.raises(InferenceFailed):
+        await bench.run(2, 2)
+    assert bench.pool.unready_reason() == "the last forward pass failed (RuntimeError)"
+
+
+async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(bench: Bench) -> None:
+    bench.hold()
+    accepted = bench.run(3, 3)
+    await bench.await_arrivals()
+    bench.pool.drain()
+    assert bench.pool.unready_reason() == "draining"
+    with pytest.raises(Draining):
+        await bench.run(1)
+    assert bench.unanswered == {"draining": 1}
+    bench.release()
+    await accepted
+    bench.stop()
+
+
+async def test_more_work_for_an_accepted_request_waits_in_a_full_queue_of_a_pool_that_drains() -> None:
+    bench = Bench(n_engines=1, max_waiting=1).start()
+    deadline = bench.pool.clock() + 60
+    with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+        await bench.pool.run(sequences(1), deadline, admission)
+        bench.hold()
+        running = bench.run(1)
+        await bench.await_arrivals()
+        waiting = bench.run(1)
+        await asyncio.sleep(0)
+        bench.pool.drain()
+        more = asyncio.ensure_future(bench.pool.run(sequences(2), deadline, admission))
+        await asyncio.sleep(0)
+        bench.release()
+        assert [tally.steps for tally in (await more).outputs] == [2]
+    await asyncio.gather(running, waiting)
+    assert bench.unanswered == {}
+    bench.stop()
+
+
+@pytest.mark.parametrize("reason", ["client_gone", "deadline", "an error"])
+async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> None:
+    bench.hold()
+
+    async def in_parts() -> None:
+        with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+            parts = [bench.pool.run(sequences(1000, 1000), bench.pool.clock() + 60, admission) for _ in range(5)]
+            tasks = [asyncio.ensure_future(part) for part in parts]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    request = asyncio.ensure_future(in_parts())
+    await bench.await_arrivals()
+    if reason == "client_gone":
+        request.cancel()
+    elif reason == "deadline":
+        bench.harnesses[0].clock.now += 61
+    else:
+        bench.harnesses[0].computation.failing = lambda call, _: call == "prefill"
+    bench.release()
+    with pytest.raises((asyncio.CancelledError, DeadlinePassed, InferenceFailed)):
+        await request
+    bench.harnesses[0].computation.failing = lambda call, _: False
+    await bench.settle()
+    assert bench.unanswered == ({reason: 1} if reason != "an error" else {})
+
+
+async def test_who_has_a_broken_engine_and_a_whole_one_asks_the_whole_one(bench: Bench) -> None:
+    broken, whole = bench.harnesses
+    broken.computation.failing = lambda call, _: True
+    with pytest.raises(InferenceFailed):
+        await bench.run(2, 2)
+    for _ in range(4):
+        await bench.run(1, 1)
+    whole.computation.failing = lambda call, _: True
+    with pytest.raises(InferenceFailed):
+        await bench.run(2)
+    with pytest.raises(Broken, match="fake/greedy is broken: the last forward pass failed"):
+        await bench.run(2)
+
+
+def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
+    bench = Bench()
+    slow = bench.harnesses[1].computation
+    slow.hold()
+    bench.harnesses[0].start()
+    bench.loops[1].start()
+    assert bench.pool.unready_reason() == "starting"
+    slow.release()
+    bench.harnesses[1].await_ready()
+    assert bench.pool.unready_reason() is None
+    bench.stop()
+
+
+async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
+    pool: Pool[Tally] = Pool(
+        NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
+    )
+    with pytest.raises(
+        NotAcceptable, match="the request has at least 4 sentences or windows of a text, the limit is 3"
+    ):
+        await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
+    assert bench.idle
+    assert len((await pool.run(sequences(1, 1, 1), pool.clock() + 60)).outputs) == 3

@@ -1,0 +1,36 @@
+import pytest
+
+from service.base.settings import Settings
+from service.workers import processes
+from service.workers.processes import n_loops, n_servers
+
+
+@pytest.mark.parametrize(
+    ("cores", "settings", "expected"),
+    [
+        (1, {}, 1),
+        (2, {}, 1),
+        (4, {}, 1),
+        (8, {}, 2),
+        (16, {}, 4),
+        (64, {}, 4),
+        (16, {"loops": 1}, 4),
+        (8, {"loops": 1, "threads": 1}, 3),
+        (8, {"provider": "cuda"}, 3),
+        (8, {"servers": 1}, 1),
+        (2, {"servers": 3}, 3),
+        (16, {"loops": 0}, 1),
+    ],
+)
+def test_servers_take_cores_that_loops_leave_free(
+    monkeypatch: pytest.MonkeyPatch, cores: int, settings: dict[str, object], expected: int
+) -> None:
+    monkeypatch.setattr(processes, "usable_cores", lambda: cores)
+    assert n_servers(Settings(**settings)) == expected  # type: ignore[arg-type]
+
+
+def test_loops_are_few_and_one_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "usable_cores", lambda: 16)
+    assert [n_loops(Settings(), provider) for provider in ("cpu", "cuda")] == [4, 1]
+    assert n_loops(Settings(threads=2), "cpu") == 2
+    assert n_loops(Settings(loops=3), "cuda") == 3

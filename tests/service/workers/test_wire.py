@@ -1,0 +1,25 @@
+"""Messages between processes: found whatever the pieces in which a socket gives them."""
+
+import pytest
+
+from service.workers.wire import Unpacker, packed
+
+CONTENTS: list[tuple[object, ...]] = [("submit", 1, [5, 6], 2.5), (None,), ("x" * 1000, {"a": b"\0" * 300})]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 8, 9, 100, 10_000])
+def test_messages_are_found_in_pieces_of_any_size(piece: int) -> None:
+    sent = b"".join(packed(*content) for content in CONTENTS)
+    unpacker = Unpacker()
+    received = [
+        message for start in range(0, len(sent), piece) for message in unpacker.feed(sent[start : start + piece])
+    ]
+    assert received == CONTENTS
+
+
+def test_what_nobody_took_is_there_the_next_time() -> None:
+    unpacker = Unpacker()
+    for message in unpacker.feed(b"".join(packed(*content) for content in CONTENTS)):
+        assert message == CONTENTS[0]
+        break
+    assert list(unpacker.feed(b"")) == CONTENTS[1:]
