@@ -19,8 +19,8 @@
         ├── NotYet                  409
         ├── TooLarge                413
         ├── UnsupportedMediaType    415
-        ├── NotAcceptable           422
-        │   ├── FieldsNotAcceptable
+        ├── UnprocessableRequest           422
+        │   ├── InvalidFields
         │   └── DocumentFailed
         ├── ClientGone              499  never sent, only counted: nobody is left to read it
         ├── InferenceFailed         500
@@ -148,13 +148,13 @@ class UnsupportedMediaType(RequestError):
     status, title = 415, "Unsupported Media Type"
 
 
-class NotAcceptable(RequestError):
+class UnprocessableRequest(RequestError):
     """Well-formed, but not something this service can do."""
 
     status, title = 422, "Unprocessable Content"
 
 
-class FieldsNotAcceptable(NotAcceptable):
+class InvalidFields(UnprocessableRequest):
     """Fields have the wrong shape; at least one."""
 
     def __init__(self, fields: Sequence[tuple[Sequence[str | int], str]]) -> None:
@@ -166,7 +166,7 @@ class FieldsNotAcceptable(NotAcceptable):
         self.fields = fields
 
 
-class DocumentFailed(NotAcceptable):
+class DocumentFailed(UnprocessableRequest):
     """A document could not be translated."""
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from pydantic_core import to_json
 
 from service import __version__
-from service.base.errors import FieldsNotAcceptable, NotAcceptable, RequestError, UnknownPath
+from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
 from service.dialects.named_models import Model, check_ready, named
 from service.http import compression
@@ -165,7 +165,9 @@ async def _translate(
     asked = _asked(request)
     generate = asked.generate_parameters or {}
     for key in generate.keys() - GENERATE.keys():
-        raise NotAcceptable(f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are")
+        raise UnprocessableRequest(
+            f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are"
+        )
     options = {GENERATE[key]: value for key, value in generate.items()}
     fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
     native = as_native(TranslateRequest, fields, SENT_AS)
@@ -178,10 +180,10 @@ async def _classify(
 ) -> list[list[Scored]]:
     asked, classifier = _asked(request), models.classifier(name)
     if asked.candidate_labels is not None:
-        raise NotAcceptable(f"parameters.candidate_labels are not followed here; {name} has its own labels")
+        raise UnprocessableRequest(f"parameters.candidate_labels are not followed here; {name} has its own labels")
     own = classifier.manifest.label_activation
     if asked.function_to_apply not in (None, own):
-        raise NotAcceptable(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
+        raise UnprocessableRequest(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
     native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
     predictions = await classifier.classify(native, within_limits(native, settings), timing)
     return [
@@ -200,7 +202,7 @@ async def _compare(
     models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
 ) -> list[float]:
     if not isinstance(request.inputs, Similarity):
-        raise FieldsNotAcceptable([(("inputs",), "must be an object of source_sentence and sentences")])
+        raise InvalidFields([(("inputs",), "must be an object of source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     asked = _asked(request).model_copy(update={"normalize": True})
     rows = np.array(await _embeddings(models, name, texts, asked, settings, timing))
@@ -212,7 +214,9 @@ async def _embeddings(
 ) -> list[list[float]]:
     embedder = models.embedder(name, None)
     if asked.dimensions not in (None, embedder.dimensions):
-        raise NotAcceptable(f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}")
+        raise UnprocessableRequest(
+            f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}"
+        )
     normalize = asked.normalize is not False
     fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
     native = as_native(EmbedRequest, fields, SENT_AS)
@@ -236,7 +240,7 @@ def _own_task(model: Model) -> str:
 
 def _texts(request: PipelineRequest) -> list[str]:
     if isinstance(request.inputs, Similarity):
-        raise FieldsNotAcceptable([(("inputs",), "must be a text or a list of texts")])
+        raise InvalidFields([(("inputs",), "must be a text or a list of texts")])
     return request.inputs
 
 

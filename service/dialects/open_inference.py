@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service import __version__
-from service.base.errors import MethodNotAllowed, NotAcceptable, NotReady, RequestError, UnknownPath
+from service.base.errors import MethodNotAllowed, NotReady, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
 from service.dialects.named_models import Model, check_ready, is_ready, named
 from service.dialects.tensor_models import VERSION, ModelMetadata, run
@@ -178,14 +178,16 @@ def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
     """Those that are named, or all.
 
     Raises:
-        NotAcceptable: the model has none of a name, or it is wanted in a way that there is not.
+        UnprocessableRequest: the model has none of a name, or it is wanted in a way that there is not.
     """
     names = [output.name for output in ModelMetadata.of(model).outputs]
     for output in request.outputs or ():
         if output.name not in names:
-            raise NotAcceptable(f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}")
+            raise UnprocessableRequest(
+                f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}"
+            )
         for parameter in output.parameters.keys() - {"binary_data"}:
-            raise NotAcceptable(f"outputs: {output.name} has no parameter {parameter} here, only binary_data")
+            raise UnprocessableRequest(f"outputs: {output.name} has no parameter {parameter} here, only binary_data")
     return request.outputs or [WantedOutput(name=name) for name in names]
 
 

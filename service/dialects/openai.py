@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, Field
 
-from service.base.errors import FieldsNotAcceptable, KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
+from service.base.errors import InvalidFields, KeyMissing, KeyWrong, RateLimited, RequestError, UnknownModel
 from service.base.settings import Settings
 from service.http.access import Access
 from service.http.dialect import Dialect, ErrorBody, Sent
@@ -132,7 +132,7 @@ def _names(models: Models) -> list[str]:
 def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
     if request.dimensions not in (None, embedder.dimensions):
         own = f"embeddings of {embedder.manifest.name} have {embedder.dimensions}, not {request.dimensions}"
-        raise FieldsNotAcceptable([(("dimensions",), own)])
+        raise InvalidFields([(("dimensions",), own)])
 
 
 OPENAI = Dialect(

@@ -9,7 +9,7 @@ from fastapi import Request
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.base.settings import Settings
 from service.dialects.named_models import Model
 from service.dialects.tensors import TEXT
@@ -64,7 +64,7 @@ async def run(
     """Every output of a model by its name.
 
     Raises:
-        NotAcceptable: a parameter is no option of the model, or texts are not acceptable.
+        UnprocessableRequest: a parameter is no option of the model, or texts are not acceptable.
         RequestError: what the native routes answer with.
     """
     timing: Timing = http.state.timing
@@ -106,11 +106,11 @@ def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapp
     options = {key: value for key, value in parameters.items() if not _is_reserved(key)}
     for key in options.keys() - followed:
         options_of_it = ", ".join(sorted(followed)) or "none"
-        raise NotAcceptable(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
+        raise UnprocessableRequest(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
     timeout = parameters.get("timeout") or None
     if timeout is not None:
         if type(timeout) is not int or not 0 <= timeout < 2**63:
-            raise NotAcceptable(f"parameters.timeout: {timeout!r} is no number of microseconds")
+            raise UnprocessableRequest(f"parameters.timeout: {timeout!r} is no number of microseconds")
         options["timeout_s"] = timeout / 1e6
     sent_as: dict[str, Sequence[str]] = {field: ("parameters", field) for field in followed}
     return as_native(kind, {**options, "text": texts, "model": name}, sent_as | {"text": (TEXT,)})

@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
 
-from service.base.errors import BadRequest, NotAcceptable, TooLarge, UnsupportedMediaType
+from service.base.errors import BadRequest, TooLarge, UnprocessableRequest, UnsupportedMediaType
 from service.http import compression
 from service.http.bodies import ReadBody
 from service.http.dialect import Sent
@@ -50,13 +50,15 @@ class InputTensor(Sent):
         """Its elements.
 
         Raises:
-            NotAcceptable: one is no text, or they are not as many as the shape says.
+            UnprocessableRequest: one is no text, or they are not as many as the shape says.
         """
         if (self._raw is None) == (self.data is None):
-            raise NotAcceptable(f"{self.name}: its elements are in data, or behind the JSON with a binary_data_size")
+            raise UnprocessableRequest(
+                f"{self.name}: its elements are in data, or behind the JSON with a binary_data_size"
+            )
         texts = list(self._of_bytes(self._raw) if self._raw is not None else self._of_json(self.data))
         if len(texts) != math.prod(self.shape):
-            raise NotAcceptable(f"{self.name}: its shape {self.shape} is of {math.prod(self.shape)} elements, "
+            raise UnprocessableRequest(f"{self.name}: its shape {self.shape} is of {math.prod(self.shape)} elements, "
                                 f"there are {len(texts)}")  # fmt: skip
         return texts
 
@@ -64,13 +66,13 @@ class InputTensor(Sent):
         """Take its part of what is behind the JSON, if it has one; where that ends.
 
         Raises:
-            NotAcceptable: its size is none.
+            UnprocessableRequest: its size is none.
         """
         size = self.parameters.get("binary_data_size")
         if size is None:
             return at
         if type(size) is not int or size < 0:
-            raise NotAcceptable(f"{self.name}: its binary_data_size is {size!r}, no number of bytes")
+            raise UnprocessableRequest(f"{self.name}: its binary_data_size is {size!r}, no number of bytes")
         self._raw = raw[at : at + size]
         return at + size
 
@@ -82,7 +84,7 @@ class InputTensor(Sent):
                     waiting.append(iter(element))
                     break
                 if not isinstance(element, str):
-                    raise NotAcceptable(f"{self.name}: an element is {element!r}, not a string")
+                    raise UnprocessableRequest(f"{self.name}: an element is {element!r}, not a string")
                 yield element
             else:
                 waiting.pop()
@@ -91,16 +93,18 @@ class InputTensor(Sent):
         at, number = 0, 0
         while at < len(raw):
             if at + 4 > len(raw):
-                raise NotAcceptable(f"{self.name}: its data end within the length of element {number}")
+                raise UnprocessableRequest(f"{self.name}: its data end within the length of element {number}")
             (length,) = struct.unpack_from("<I", raw, at)
             start, at = at + 4, at + 4 + length
             if at > len(raw):
                 left = len(raw) - start
-                raise NotAcceptable(f"{self.name}: element {number} has {length} bytes by its length, {left} are left")
+                raise UnprocessableRequest(
+                    f"{self.name}: element {number} has {length} bytes by its length, {left} are left"
+                )
             try:
                 yield raw[start:at].decode()
             except UnicodeDecodeError as error:
-                raise NotAcceptable(f"{self.name}: element {number} is not UTF-8: {error.reason}") from None
+                raise UnprocessableRequest(f"{self.name}: element {number} is not UTF-8: {error.reason}") from None
             number += 1
 
 
@@ -234,4 +238,6 @@ def _share_out(raw: bytes, inputs: Sequence[InputTensor]) -> None:
     for tensor in inputs:
         end = tensor.take(raw, end)
     if end != len(raw):
-        raise NotAcceptable(f"{len(raw)} bytes come behind the JSON, the inputs have {end} by their binary_data_size")
+        raise UnprocessableRequest(
+            f"{len(raw)} bytes come behind the JSON, the inputs have {end} by their binary_data_size"
+        )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from service.base.errors import NotAcceptable, UnsupportedMediaType
+from service.base.errors import UnprocessableRequest, UnsupportedMediaType
 from service.documents import html, markdown, plain, subtitles, word
 from service.documents.archive import is_zip, names
 from service.documents.contents import Contents
@@ -56,7 +56,7 @@ def kind_of(file_name: str, data: bytes) -> Kind:
 
     Raises:
         UnsupportedMediaType: it is none of those that can be read.
-        NotAcceptable: it is damaged.
+        UnprocessableRequest: it is damaged.
     """
     ending = PurePath(file_name).suffix.lower()
     if is_zip(data):
@@ -71,7 +71,7 @@ def kind_of(file_name: str, data: bytes) -> Kind:
         named = f"the file's name ends in {ending}" if ending else "the file's name has no ending"
         raise UnsupportedMediaType(f"{named}; {_served()}")
     if kind is WORD:
-        raise NotAcceptable(f"the file is called {ending} and is damaged: it is no zip")
+        raise UnprocessableRequest(f"the file is called {ending} and is damaged: it is no zip")
     return kind
 
 

@@ -17,7 +17,7 @@ ENOUGH = 2_000
 
 
 def read(data: bytes) -> Contents:
-    """Raises NotAcceptable: it is no text."""
+    """Raises UnprocessableRequest: it is no text."""
     text, encoding = decoded(data)
     front_matter, pieces = _read(text)
     heads = [head for head, _ in pieces]

@@ -17,7 +17,7 @@ MOST = 10_000
 
 
 def read(data: bytes) -> Contents:
-    """Raises NotAcceptable: it is no text."""
+    """Raises UnprocessableRequest: it is no text."""
     text, encoding = decoded(data)
     return Contents([*pieces(text)], "text", lambda translations: encoding.encoded("".join(translations)))
 

@@ -24,7 +24,7 @@ def read(data: bytes, most_bytes: int) -> Contents:
         most_bytes: how large the file may be, unpacked.
 
     Raises:
-        NotAcceptable: it is damaged.
+        UnprocessableRequest: it is damaged.
         TooLarge: unpacked.
     """
     texts = [paragraph.html for _, _, paragraphs in _parts(unpacked(data, most_bytes)) for paragraph in paragraphs]

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 
 MOST_ENTRIES = 10_000
 """Of one dictionary."""
@@ -22,7 +22,7 @@ def of_tsv(text: str) -> dict[str, str]:
     """A term, a tab and its translation on each line; empty lines count for nothing.
 
     Raises:
-        NotAcceptable: a line is something else, or a term is there twice.
+        UnprocessableRequest: a line is something else, or a term is there twice.
     """
     lines = enumerate(LINE_END.split(text.removeprefix("\ufeff")), start=1)
     return _of_rows((number, line.split("\t")) for number, line in lines if line.strip())
@@ -32,7 +32,7 @@ def of_csv(text: str) -> dict[str, str]:
     """A term and its translation on each line; what is in further columns, such as the languages, is not read.
 
     Raises:
-        NotAcceptable: a line is something else, or a term is there twice.
+        UnprocessableRequest: a line is something else, or a term is there twice.
     """
     return _of_rows(_of_csv(text.removeprefix("\ufeff")))
 
@@ -41,7 +41,7 @@ def checked(entries: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Entries without the white space around their terms.
 
     Raises:
-        NotAcceptable: a term is none, or is there twice, or there are too many.
+        UnprocessableRequest: a term is none, or is there twice, or there are too many.
     """
     return _of_rows(enumerate(entries, start=1), what="entry")
 
@@ -58,7 +58,7 @@ def _of_csv(text: str) -> Iterator[tuple[int, list[str]]]:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row[:2] if len(row) in (2, 4) else row
     except csv.Error as error:
-        raise NotAcceptable(f"entries: line {reader.line_num} is no CSV: {error}") from None
+        raise UnprocessableRequest(f"entries: line {reader.line_num} is no CSV: {error}") from None
 
 
 def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> dict[str, str]:
@@ -67,25 +67,27 @@ def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> d
         terms = [term.strip() for term in row]
         where = f"entries: {what} {number}"
         if len(terms) != 2:
-            raise NotAcceptable(f"{where} has {len(terms)} columns, a term and its translation are 2")
+            raise UnprocessableRequest(f"{where} has {len(terms)} columns, a term and its translation are 2")
         for term, side in zip(terms, ("term", "translation"), strict=True):
             _check(term, f"{where} has a {side}")
         source, target = terms
         if source in entries:
-            raise NotAcceptable(f"{where} has a term for the second time: {source!r}")
+            raise UnprocessableRequest(f"{where} has a term for the second time: {source!r}")
         if len(entries) == MOST_ENTRIES:
-            raise NotAcceptable(f"entries: there are more than {MOST_ENTRIES}, which is the limit of one dictionary")
+            raise UnprocessableRequest(
+                f"entries: there are more than {MOST_ENTRIES}, which is the limit of one dictionary"
+            )
         entries[source] = target
     if not entries:
-        raise NotAcceptable("entries: there are none")
+        raise UnprocessableRequest("entries: there are none")
     return entries
 
 
 def _check(term: str, which: str) -> None:
     if not term:
-        raise NotAcceptable(f"{which} that is empty")
+        raise UnprocessableRequest(f"{which} that is empty")
     if len(term) > MOST_CHARACTERS:
-        raise NotAcceptable(f"{which} of {len(term)} characters, the limit is {MOST_CHARACTERS}")
+        raise UnprocessableRequest(f"{which} of {len(term)} characters, the limit is {MOST_CHARACTERS}")
     category = next((found for found in map(unicodedata.category, term) if found in ("Cc", "Cs", "Zl", "Zp")), None)
     if category is not None:
-        raise NotAcceptable(f"{which} with a tab, a line end or another character that is no text")
+        raise UnprocessableRequest(f"{which} with a tab, a line end or another character that is no text")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from service.base.database import Database
-from service.base.errors import NotAcceptable, UnknownGlossary
+from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.glossaries.entries import MOST_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.text.languages import are_same, canonical
@@ -80,17 +80,17 @@ class Glossaries:
         self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # by versions of dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
-        """Raises NotAcceptable: two dictionaries are of the same pair, or there are too many of something."""
+        """Raises UnprocessableRequest: two dictionaries are of the same pair, or there are too many of something."""
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as database:
             (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
             if n_glossaries >= MOST_GLOSSARIES:
-                raise NotAcceptable(f"there are {n_glossaries} glossaries, which is the limit; delete one first")
+                raise UnprocessableRequest(f"there are {n_glossaries} glossaries, which is the limit; delete one first")
             database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
             for (source, target), entries in dictionaries.items():
                 pair = _pair(source, target)
                 if self._entries(database, glossary_id, pair) is not None:
-                    raise NotAcceptable(f"there are two dictionaries from {pair[0]} to {pair[1]}")
+                    raise UnprocessableRequest(f"there are two dictionaries from {pair[0]} to {pair[1]}")
                 _put(database, glossary_id, pair, entries)
             return self._get(database, glossary_id)
 
@@ -129,7 +129,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            NotAcceptable: there would be too many of something.
+            UnprocessableRequest: there would be too many of something.
         """
         with self._database.writing() as database:
             self._get(database, glossary_id)
@@ -145,7 +145,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            NotAcceptable: there are too many of something.
+            UnprocessableRequest: there are too many of something.
         """
         pair = _pair(source, target)
         with self._database.writing() as database:
@@ -176,7 +176,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            NotAcceptable: it has no dictionary for these languages, or there are too many.
+            UnprocessableRequest: it has no dictionary for these languages, or there are too many.
         """
         return await asyncio.to_thread(self._table, glossary_id, source, target)
 
@@ -186,7 +186,7 @@ class Glossaries:
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
         if len(ids) > MOST_AT_ONCE:
-            raise NotAcceptable(f"there are {len(ids)} glossaries, the limit is {MOST_AT_ONCE}")
+            raise UnprocessableRequest(f"there are {len(ids)} glossaries, the limit is {MOST_AT_ONCE}")
         with self._database.reading() as database:
             found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
@@ -222,33 +222,33 @@ class Glossaries:
 
 def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
     if len(entries) > MOST_ENTRIES:
-        raise NotAcceptable(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
+        raise UnprocessableRequest(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
     row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
     database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
     if n_dictionaries > MOST_DICTIONARIES:
-        raise NotAcceptable(f"the glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
+        raise UnprocessableRequest(f"the glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Raises NotAcceptable: one is no language, or both are the same."""
+    """Raises UnprocessableRequest: one is no language, or both are the same."""
     for code in (source, target):
         if not CODE.fullmatch(code):
-            raise NotAcceptable(f"{code} is no code of a language")
+            raise UnprocessableRequest(f"{code} is no code of a language")
     source, target = canonical(source) or source, canonical(target) or target
     if source == target:
-        raise NotAcceptable(f"a dictionary is of two languages, and both are {source}")
+        raise UnprocessableRequest(f"a dictionary is of two languages, and both are {source}")
     return source, target
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises NotAcceptable."""
+    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises UnprocessableRequest."""
     wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
     if not meant:
-        raise NotAcceptable(_no_dictionary(glossary, source, target))
+        raise UnprocessableRequest(_no_dictionary(glossary, source, target))
     return wanted if wanted in meant else meant[0]
 
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from fastapi import Request
 from starlette.exceptions import HTTPException
 
-from service.base.errors import BadRequest, FieldsNotAcceptable, NotStored
+from service.base.errors import BadRequest, InvalidFields, NotStored
 from service.http.json_route import Body, check_encoding, parsed, read, validated
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ async def json_body(model: type[Body], request: Request) -> Body:
 
     Raises:
         UnsupportedMediaType: it is compressed.
-        BadRequest, FieldsNotAcceptable: it is not JSON, or not what the model wants.
+        BadRequest, InvalidFields: it is not JSON, or not what the model wants.
     """
     check_encoding(request.headers.get("content-encoding", ""))
     return read(model, await request.body())
@@ -35,7 +35,7 @@ async def form_or_json(model: type[Body], request: Request) -> Body:
 
     Raises:
         UnsupportedMediaType, BadRequest: the body cannot be read.
-        FieldsNotAcceptable: it is not what the model wants.
+        InvalidFields: it is not what the model wants.
     """
     return validated(model, await fields_of(request))
 
@@ -47,12 +47,12 @@ def as_native(native: type[Body], fields: dict[str, Any], sent_as: Mapping[str, 
         sent_as: where a field of it, "text" or "tags.keep", was in the request that the client has sent.
 
     Raises:
-        FieldsNotAcceptable: by the names that the client has sent.
+        InvalidFields: by the names that the client has sent.
     """
     try:
         return validated(native, fields)
-    except FieldsNotAcceptable as error:
-        raise FieldsNotAcceptable([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
+    except InvalidFields as error:
+        raise InvalidFields([(_sent_at(place, sent_as), message) for place, message in error.fields]) from None
 
 
 def _sent_at(place: Sequence[str | int], sent_as: Mapping[str, Sequence[str | int]]) -> Sequence[str | int]:

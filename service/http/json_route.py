@@ -12,7 +12,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from service.base.errors import BadRequest, FieldsNotAcceptable, UnsupportedMediaType
+from service.base.errors import BadRequest, InvalidFields, UnsupportedMediaType
 from service.http import compression
 from service.http.access import Guards
 
@@ -28,7 +28,7 @@ async def read_json(model: type[Body], request: Request) -> Body:
 
     Raises:
         UnsupportedMediaType: it declares to be something else, or compressed.
-        BadRequest, FieldsNotAcceptable: as `read` does.
+        BadRequest, InvalidFields: as `read` does.
     """
     _check_headers(request)
     return read(model, await request.body())
@@ -70,7 +70,7 @@ def read(model: type[Body], body: bytes) -> Body:
 
     Raises:
         BadRequest: it is not UTF-8, not JSON, or not an object.
-        FieldsNotAcceptable: some are not what the model wants.
+        InvalidFields: some are not what the model wants.
     """
     try:
         return model.model_validate_json(body)
@@ -84,7 +84,7 @@ def validated(model: type[Body], value: dict[str, Any]) -> Body:
 
     Raises:
         BadRequest: there are too many.
-        FieldsNotAcceptable: some are not what the model wants.
+        InvalidFields: some are not what the model wants.
     """
     try:
         return model.model_validate(value)
@@ -92,7 +92,7 @@ def validated(model: type[Body], value: dict[str, Any]) -> Body:
         found = error.errors(include_url=False)
     if not found[0]["loc"]:
         raise BadRequest(f"the body: {_message(found[0])}")
-    raise FieldsNotAcceptable([(item["loc"], _message(item)) for item in found])
+    raise InvalidFields([(item["loc"], _message(item)) for item in found])
 
 
 def parsed(body: bytes) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
     given = {name: value for name, value in request.query_params.items() if name in is_required}
     missing = [name for name, required in is_required.items() if required and name not in given]
     if missing:
-        raise FieldsNotAcceptable([(("query", name), "Field required") for name in missing])
+        raise InvalidFields([(("query", name), "Field required") for name in missing])
     return given
 
 

@@ -72,7 +72,7 @@ class DocumentJobs:
             timeout_s: after which it is given up.
 
         Raises:
-            UnsupportedMediaType, NotAcceptable, TooLarge: it cannot be read.
+            UnsupportedMediaType, UnprocessableRequest, TooLarge: it cannot be read.
             RequestError: nothing here translates it.
             QueueFull: there are too many.
             NotStored: it cannot be stored.

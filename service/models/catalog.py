@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
-from service.base.errors import NotAcceptable, UnknownModel
+from service.base.errors import UnknownModel, UnprocessableRequest
 from service.base.metrics import Metrics, ModelState
 from service.base.settings import Settings
 from service.engine.loop import Loop
@@ -129,12 +129,12 @@ class Models:
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
-            NotAcceptable: there are several; the message names them.
+            UnprocessableRequest: there are several; the message names them.
         """
         classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
-            raise NotAcceptable(f"several models could serve, name one: {names}")
+            raise UnprocessableRequest(f"several models could serve, name one: {names}")
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
@@ -143,7 +143,7 @@ class Models:
 
         Raises:
             UnknownModel: no model has this name.
-            NotAcceptable: none reads the language, or several models could serve; the message names them.
+            UnprocessableRequest: none reads the language, or several models could serve; the message names them.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
@@ -152,9 +152,9 @@ class Models:
             readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise NotAcceptable(f"no translator here reads {source}; there are {_languages(embedders)}")
+            raise UnprocessableRequest(f"no translator here reads {source}; there are {_languages(embedders)}")
         if len(fitting) > 1 and not self._ordered:
-            raise NotAcceptable(f"several models could serve, name model or source: {_languages(fitting)}")
+            raise UnprocessableRequest(f"several models could serve, name model or source: {_languages(fitting)}")
         return fitting[0]
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from service.base.errors import NotAcceptable, UnknownGlossary
+from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
 from service.models.catalog import Models
@@ -55,7 +55,7 @@ async def translate(
         glossaries: that the request may name.
 
     Raises:
-        UnknownModel, NotAcceptable: nothing here translates what is asked for.
+        UnknownModel, UnprocessableRequest: nothing here translates what is asked for.
         UnknownGlossary: there is none of this id.
         RequestError: what translators raise.
     """
@@ -80,7 +80,7 @@ async def stream(
         RequestError: as above.
     """
     if request.attention:
-        raise NotAcceptable("attention comes with a whole answer, not with one in pieces")
+        raise UnprocessableRequest("attention comes with a whole answer, not with one in pieces")
     heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def hear(i: int, piece: str) -> None:
@@ -155,7 +155,9 @@ async def _translate_detected(
         name = language.language
         if name not in routes:
             routes[name] = directions.route(name, target, request.pivot)
-            with suppress(NotAcceptable):  # texts of other languages than the glossary's are translated without it
+            with suppress(
+                UnprocessableRequest
+            ):  # texts of other languages than the glossary's are translated without it
                 stored[name] = await _stored(glossaries, request, name, target)
         places[name].append(i)
     translations = {i: _unchanged(i, request.text[i], hear) for i in unchanged}
@@ -180,7 +182,7 @@ async def _stored(
 
     Raises:
         UnknownGlossary: there is none.
-        NotAcceptable: it has no dictionary for these languages.
+        UnprocessableRequest: it has no dictionary for these languages.
     """
     if request.glossary_id is None:
         return None

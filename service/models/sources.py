@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.models.catalog import Models
 from service.models.directions import Directions, some
 from service.schemas.requests import TranslateRequest
@@ -18,7 +18,7 @@ async def languages_of(models: Models, request: TranslateRequest, timeout_s: flo
     """From which language into which the first text of a request is translated; both are the same if it is not.
 
     Raises:
-        UnknownModel, NotAcceptable: nothing here translates it.
+        UnknownModel, UnprocessableRequest: nothing here translates it.
         DeadlinePassed: it took longer than `timeout_s`.
     """
     directions = models.directions(request.model)
@@ -55,7 +55,7 @@ async def languages_of_texts(
     words.
 
     Raises:
-        NotAcceptable: a text is in another one.
+        UnprocessableRequest: a text is in another one.
     """
     sources = directions.sources(target, request.pivot)
     with timing.tokenizing():
@@ -64,7 +64,7 @@ async def languages_of_texts(
     languages = [ranked[0] if ranked else None for ranked in found]
     for i, language in enumerate(languages):
         if language is not None and not language.is_served and not are_same(language.language, target):
-            raise NotAcceptable(_refusal(i, len(languages), language, target, sources))
+            raise UnprocessableRequest(_refusal(i, len(languages), language, target, sources))
     return languages
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.base.artifact import AlignmentChoice, Manifest
 from service.base.contract import Attend, AttentionKind, AttentionKinds, Matrices
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
@@ -82,7 +82,7 @@ class Selection:
 
     @classmethod
     def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
-        """Raises NotAcceptable: the model has no such kind, layer or head."""
+        """Raises UnprocessableRequest: the model has no such kind, layer or head."""
         dimensions = manifest.dimensions
         depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
         if manifest.task == "translation":
@@ -90,7 +90,9 @@ class Selection:
         kinds = asked.kinds or sorted(depth)
         for kind in kinds:
             if kind not in depth:
-                raise NotAcceptable(f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}")
+                raise UnprocessableRequest(
+                    f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}"
+                )
         layers = {kind: _chosen("layer", asked.layers, depth[kind], f"{kind} attention") for kind in kinds}
         heads = asked.heads
         if heads != "mean":
@@ -152,23 +154,27 @@ def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, wh
         return [count - 1]
     for number in asked:
         if number >= count:
-            raise NotAcceptable(f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on")
+            raise UnprocessableRequest(
+                f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on"
+            )
     return list(dict.fromkeys(asked))
 
 
 def refuse_beyond(limit: int, n_weights: int) -> None:
-    """Raises NotAcceptable: these are more numbers than one answer may have."""
+    """Raises UnprocessableRequest: these are more numbers than one answer may have."""
     if n_weights > limit:
-        raise NotAcceptable(
+        raise UnprocessableRequest(
             f"attention: the matrices asked for have {n_weights:,} numbers, the limit is {limit:,}; select fewer by "
             'kinds, layers and heads ("heads": "mean"), or send shorter texts'
         )
 
 
 def refuse_beyond_shown(limit: int, n_tokens: int) -> None:
-    """Raises NotAcceptable: these are more tokens than one answer may list."""
+    """Raises UnprocessableRequest: these are more tokens than one answer may list."""
     if n_tokens > limit:
-        raise NotAcceptable(f"alignment: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter ones")
+        raise UnprocessableRequest(
+            f"alignment: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter ones"
+        )
 
 
 def prefix_of(target: list[Token]) -> list[Token]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.artifact import Manifest
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
@@ -68,7 +68,7 @@ class Classifier:
         """One prediction per text, in order.
 
         Raises:
-            NotAcceptable: a text is white space only, the attention asked for does not exist, or it or the evidence is
+            UnprocessableRequest: a text is white space only, the attention asked for does not exist, or it or the evidence is
                 too much.
             RequestError: what the engines raise.
         """
@@ -97,7 +97,7 @@ class Classifier:
     def _text(self, text: str, selection: Selection | None) -> _Text:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
-            raise NotAcceptable("a text has no tokens, there is nothing to classify")
+            raise UnprocessableRequest("a text has no tokens, there is nothing to classify")
         n_before, n_after = self.tokenizer.n_around
         return _Text(
             text,
@@ -115,7 +115,7 @@ class Classifier:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
         if evidence and n_read > self.max_evidence_tokens:
-            raise NotAcceptable(
+            raise UnprocessableRequest(
                 f"evidence: to read the texts without each of their tokens is to read {n_read:,} tokens, the limit is "
                 f"{self.max_evidence_tokens:,}; send shorter texts"
             )

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from service.base.artifact import Manifest, TokenPooling
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
@@ -105,7 +105,7 @@ class Embedder:
         were read.
 
         Raises:
-            NotAcceptable: a text is white space only, the model has no such prompt or attention, or the answer would
+            UnprocessableRequest: a text is white space only, the model has no such prompt or attention, or the answer would
                 have too many numbers.
             RequestError: what the engines raise.
         """
@@ -145,7 +145,7 @@ class Embedder:
         if request.attention is not None:
             if self.attention_pool is None:
                 route = "/translate" if self.manifest.task == "translation" else "/classify"
-                raise NotAcceptable(f"attention: {route} tells that of {self.manifest.name}")
+                raise UnprocessableRequest(f"attention: {route} tells that of {self.manifest.name}")
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
             by_default = Embedded.by_default(self.manifest)
@@ -159,14 +159,14 @@ class Embedder:
         """The text of a prompt, or of the model's own default.
 
         Raises:
-            NotAcceptable: it has none of this name.
+            UnprocessableRequest: it has none of this name.
         """
         own = self.manifest.embedding
         prompts = own.prompts if own is not None else {}
         if name is None:
             return prompts[own.default_prompt] if own is not None and own.default_prompt is not None else ""
         if name not in prompts:
-            raise NotAcceptable(
+            raise UnprocessableRequest(
                 f"prompt: {self.manifest.name} has no {name!r}, it has {', '.join(prompts) or 'no prompts'}"
             )
         return prompts[name]
@@ -175,7 +175,7 @@ class Embedder:
         is_translator = self.manifest.task == "translation"
         stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
         if not stretches:
-            raise NotAcceptable(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
+            raise UnprocessableRequest(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
         return stretches
 
     def _sentences(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
@@ -221,19 +221,19 @@ class Embedder:
         """The language in which a translator reads texts, and the tokens that tell it so.
 
         Raises:
-            NotAcceptable: it must be told which of its languages it is.
+            UnprocessableRequest: it must be told which of its languages it is.
         """
         names = next(filter(None, map(self.languages.named, Wanted.of_sources(code))))
         prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
         if others:
-            raise NotAcceptable(f"{self.manifest.name} reads {len(names)} languages, name source")
+            raise UnprocessableRequest(f"{self.manifest.name} reads {len(names)} languages, name source")
         return subtag(code or names[0]), prefix
 
     def _refuse_too_many(self, n_vectors: int, asked: _Asked) -> None:
         numbers = n_vectors * asked.dimensions
         if numbers > self.max_numbers:
             way_out = "send fewer texts" if asked.pooling else 'send shorter texts, or ask for "pooling": "mean"'
-            raise NotAcceptable(
+            raise UnprocessableRequest(
                 f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers, "
                 f"the limit is {self.max_numbers:,}; {way_out}"
             )

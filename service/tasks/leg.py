@@ -45,7 +45,7 @@ class Leg:
         stored: terms beside those of the request.
 
     Raises:
-        NotAcceptable: max_target_tokens is above the model's limit, there are more alternatives than the beam holds, or
+        UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the beam holds, or
             the attention asked for does not exist.
     """
 
@@ -75,7 +75,7 @@ class Leg:
             readings: in place of the request's texts.
 
         Raises:
-            NotAcceptable: there is too much of something.
+            UnprocessableRequest: there is too much of something.
             DeadlinePassed: it took too long.
         """
         request, translator = self._request, self._translator

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import NO_TERMS, Terms
@@ -29,7 +29,7 @@ def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Readi
     """A text as its format is read.
 
     Raises:
-        NotAcceptable: patterns of the terms match too often.
+        UnprocessableRequest: patterns of the terms match too often.
     """
     if request.format == "text":
         return plain.read(text, (term.span for term in terms.found(text)))
@@ -62,13 +62,13 @@ class Reader:
     terms: Terms
 
     def manuscript(self, reading: Reading) -> Manuscript:
-        """Raises NotAcceptable: a passage has too much that is kept, or one character is too many tokens."""
+        """Raises UnprocessableRequest: a passage has too much that is kept, or one character is too many tokens."""
         paragraphs = []
         for passage in reading.passages:
             paragraphs.append(self._paragraph(passage))
             inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
             if inline > MOST_INLINE and isinstance(reading, document.Document):
-                raise NotAcceptable(
+                raise UnprocessableRequest(
                     f"a passage of the text has {inline} inline tags, placeholders and symbols, "
                     f"the limit is {MOST_INLINE}"
                 )

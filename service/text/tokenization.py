@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import tokenizers
 
-from service.base.errors import ArtifactRefused, DeadlinePassed, NotAcceptable
+from service.base.errors import ArtifactRefused, DeadlinePassed, UnprocessableRequest
 from service.text.sentences import halves
 from service.text.spans import Span
 from service.text.tokens import REPLACEMENT, Token, located, piece_reader, placed
@@ -149,7 +149,7 @@ class Tokenizer:
         """Token ids of parts of a text, those of more than `limit` tokens halved until they are not.
 
         Raises:
-            NotAcceptable: a single character is more than that.
+            UnprocessableRequest: a single character is more than that.
         """
         pieces = []
         for span, token_ids in zip(spans, self.encode([span.of(text) for span in spans], prefix), strict=True):
@@ -158,7 +158,7 @@ class Tokenizer:
             elif (parts := halves(text, span)) is not None:
                 pieces += self.encode_spans(text, list(parts), limit, prefix)
             else:
-                raise NotAcceptable(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
+                raise UnprocessableRequest(f"one character is {len(token_ids)} tokens, the model reads at most {limit}")
         return pieces
 
     def decode(self, token_ids: list[list[int]]) -> list[str]:
@@ -207,11 +207,11 @@ def _is_sign(character: str) -> bool:
 
 
 def refuse_white_space(texts: list[str], verb: str) -> None:
-    """Raises NotAcceptable: a text is white space only."""
+    """Raises UnprocessableRequest: a text is white space only."""
     for i, text in enumerate(texts):
         if text.isspace():
             which = "the text is" if len(texts) == 1 else f"text {i} of {len(texts)} is"
-            raise NotAcceptable(f"{which} white space only, there is nothing to {verb}")
+            raise UnprocessableRequest(f"{which} white space only, there is nothing to {verb}")
 
 
 async def beside_each(

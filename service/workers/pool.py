@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 from service.base.contract import Answer, EngineState
-from service.base.errors import DeadlinePassed, Draining, NotAcceptable, Starting
+from service.base.errors import DeadlinePassed, Draining, Starting, UnprocessableRequest
 from service.base.metrics import TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.admission import Admission
@@ -87,7 +87,7 @@ class Pool(Generic[Output]):
             admission: of the request that these are a part of; they are all of one otherwise.
 
         Raises:
-            NotAcceptable: there are too many sequences.
+            UnprocessableRequest: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
             RequestError: of the first loop that failed; the others drop their parts.
         """
@@ -112,10 +112,10 @@ class Pool(Generic[Output]):
         """Callers may ask before they have made all their sequences.
 
         Raises:
-            NotAcceptable: one request may not have so many.
+            UnprocessableRequest: one request may not have so many.
         """
         if n_sequences > self._max_sequences:
-            raise NotAcceptable(
+            raise UnprocessableRequest(
                 f"the request has at least {n_sequences} sentences or windows of a text, "
                 f"the limit is {self._max_sequences}"
             )

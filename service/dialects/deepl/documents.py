@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.base.errors import FieldsNotAcceptable, UnsupportedMediaType
+from service.base.errors import InvalidFields, UnsupportedMediaType
 from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, languages
@@ -58,7 +58,7 @@ class DeepLDocumentStatus(BaseModel):
 
 
 async def read_form(_: type[Any], request: Request) -> DeepLDocument:
-    """Raises BadRequest, FieldsNotAcceptable."""
+    """Raises BadRequest, InvalidFields."""
     try:
         form = await form_or_json(DeepLDocument, request)
         form._data = await form.file.read()
@@ -86,7 +86,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
         try:
             job, key = await stores_of(http).documents.submit(name, form._data, native, settings.document_timeout_s)
         except UnsupportedMediaType as error:
-            raise FieldsNotAcceptable([(("file",), str(error))]) from None
+            raise InvalidFields([(("file",), str(error))]) from None
         return DeepLDocumentHandle(document_id=job.id, document_key=key)
 
     @router.post("/v2/document/{document_id}", response_model_exclude_none=True)
@@ -101,7 +101,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
 
 
 def _refuse_other_format(form: DeepLDocument, name: str) -> None:
-    """Raises FieldsNotAcceptable: it is to be written as another kind of file."""
+    """Raises InvalidFields: it is to be written as another kind of file."""
     ending = PurePath(name).suffix.removeprefix(".").lower()
     if form.output_format and form.output_format.lower() != ending:
-        raise FieldsNotAcceptable([(("output_format",), f"a file of {ending} is written as such")])
+        raise InvalidFields([(("output_format",), f"a file of {ending} is written as such")])

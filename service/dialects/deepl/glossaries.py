@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.errors import NotAcceptable, UnknownGlossary
+from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.dialects.deepl.glossary_bodies import (
     DeepLDictionaries,
     DeepLDictionary,
@@ -94,7 +94,7 @@ def add_glossaries(router: APIRouter, serving: Serving) -> None:
     async def update(request: DeepLGlossaryUpdate, http: Request, glossary_id: str) -> DeepLMultilingualGlossaryInfo:
         """Give it another name, and add entries."""
         if request.name is None and not request.dictionaries:
-            raise NotAcceptable("there is neither a name nor a dictionary to change")
+            raise UnprocessableRequest("there is neither a name nor a dictionary to change")
         dictionaries = await read(request.dictionaries)
         return _of_all_pairs(await _in_thread(_store(http).update, glossary_id, request.name, dictionaries))
 
@@ -135,12 +135,12 @@ def _store(http: Request) -> Glossaries:
 
 
 def _read(given: Sequence[DeepLDictionary], directions: Directions) -> dict[Pair, dict[str, str]]:
-    """Raises NotAcceptable: a language is not served, entries cannot be read, or a pair is there twice."""
+    """Raises UnprocessableRequest: a language is not served, entries cannot be read, or a pair is there twice."""
     dictionaries: dict[Pair, dict[str, str]] = {}
     for one in given:
         pair = served_source(one.source_lang, directions), served_target(one.target_lang, directions)
         if pair in dictionaries:
-            raise NotAcceptable(f"there are two dictionaries from {one.source_lang} to {one.target_lang}")
+            raise UnprocessableRequest(f"there are two dictionaries from {one.source_lang} to {one.target_lang}")
         dictionaries[pair] = (of_csv if one.entries_format == "csv" else of_tsv)(one.entries)
     return dictionaries
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pydantic import BaseModel, Field
 
-from service.base.errors import FieldsNotAcceptable, NotAcceptable
+from service.base.errors import InvalidFields, UnprocessableRequest
 from service.models.directions import Directions, some
 from service.text.languages import MANY, Wanted, canonical, english_name
 
@@ -51,17 +51,17 @@ def targets(directions: Directions) -> list[DeepLLanguage]:
 
 
 def served_source(code: str, directions: Directions) -> str:
-    """Raises FieldsNotAcceptable: it is not among the sources."""
+    """Raises InvalidFields: it is not among the sources."""
     names = directions.sources()
     found = _named_by(code, names) or _variety(code, names) or (code if MANY in names and canonical(code) else None)
     return found or _refuse("source_lang", code, [one.language for one in sources(directions)])
 
 
 def served_target(code: str, directions: Directions) -> str:
-    """Raises FieldsNotAcceptable: it is not among the targets."""
+    """Raises InvalidFields: it is not among the targets."""
     try:
         return directions.target(code)
-    except NotAcceptable:
+    except UnprocessableRequest:
         found = _variety(code, _targets(directions))
         return found or _refuse("target_lang", code, [one.language for one in targets(directions)])
 
@@ -77,7 +77,7 @@ def _variety(code: str, names: Iterable[str]) -> str | None:
 
 
 def _refuse(field: str, code: str, codes: list[str]) -> str:
-    raise FieldsNotAcceptable([((field,), f"{code} is not served, {some(codes)} are")])
+    raise InvalidFields([((field,), f"{code} is not served, {some(codes)} are")])
 
 
 def _sources(directions: Directions) -> list[str]:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields, DeepLTexts
 from service.dialects.deepl.languages import code_of, served_source, served_target
@@ -64,13 +64,13 @@ def languages(request: DeepLFields, directions: Directions) -> tuple[str, str]:
     """Source and target as they are named here.
 
     Raises:
-        FieldsNotAcceptable: one is not served.
-        NotAcceptable: there is no such formality.
+        InvalidFields: one is not served.
+        UnprocessableRequest: there is no such formality.
     """
     target = served_target(request.target_lang, directions)
     source = served_source(request.source_lang, directions) if request.source_lang else AUTO
     if request.formality in ("more", "less"):
-        raise NotAcceptable(f"Target language '{request.target_lang.upper()}' doesn't support formality.")
+        raise UnprocessableRequest(f"Target language '{request.target_lang.upper()}' doesn't support formality.")
     return source, target
 
 
@@ -94,18 +94,18 @@ def _native(request: DeepLTexts, texts: list[str], source: str, target: str) -> 
 
 
 def glossary_id_of(request: DeepLFields) -> str | None:
-    """One, or several with commas between them. Raises NotAcceptable: there is no language that they are of."""
+    """One, or several with commas between them. Raises UnprocessableRequest: there is no language that they are of."""
     named = [*filter(None, [request.glossary_id, *request.glossary_ids])]
     if named and not request.source_lang:
-        raise NotAcceptable("Use of a glossary requires the source_lang parameter to be specified.")
+        raise UnprocessableRequest("Use of a glossary requires the source_lang parameter to be specified.")
     return ",".join(named) or None
 
 
 def _refuse_malformed(request: DeepLTexts) -> None:
-    """Raises NotAcceptable, in DeepL's words."""
+    """Raises UnprocessableRequest, in DeepL's words."""
     is_strict = request.tag_handling == "xml" and request.tag_handling_version == "v2"
     if is_strict and not all(map(is_well_formed, request.text)):
-        raise NotAcceptable("Tag handling parsing failed, please check input.")
+        raise UnprocessableRequest("Tag handling parsing failed, please check input.")
 
 
 def _answered(request: DeepLTexts, text: str, found: Translation | None, target: str) -> DeepLTranslation:

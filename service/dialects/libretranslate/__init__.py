@@ -7,7 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from service.base.errors import BadRequest, KeyMissing, KeyWrong, NotAcceptable, NotReady, RateLimited, RequestError
+from service.base.errors import (
+    BadRequest,
+    KeyMissing,
+    KeyWrong,
+    NotReady,
+    RateLimited,
+    RequestError,
+    UnprocessableRequest,
+)
 from service.base.settings import Settings
 from service.dialects.libretranslate.files import ENDINGS, add_files
 from service.http.access import Access, Credentials
@@ -117,7 +125,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             timeout_s = within_limits(native, settings)
             try:
                 answer = await dispatch.translate(models, native, timeout_s, http.state.timing)
-            except NotAcceptable:
+            except UnprocessableRequest:
                 _refuse_languages(str(request.source), str(request.target), directions)
                 raise
         return _as_asked(request, texts, answer.translations, n_alternatives)

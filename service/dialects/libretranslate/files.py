@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
 
-from service.base.errors import BadRequest, NotAcceptable, UnknownDocument, UnsupportedMediaType
+from service.base.errors import BadRequest, UnknownDocument, UnprocessableRequest, UnsupportedMediaType
 from service.base.settings import Settings
 from service.documents.kinds import KINDS
 from service.http.bodies import fields_of
@@ -43,7 +43,7 @@ def add_files(keyed: APIRouter, free: APIRouter, settings: Settings, refuse: Ref
             job, key = await documents.submit(name_of(file.filename), data, native, settings.document_timeout_s)
         except UnsupportedMediaType:
             raise BadRequest("Invalid request: file format not supported") from None
-        except NotAcceptable:
+        except UnprocessableRequest:
             refuse(source, target)
             raise
         try:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.documents import plain
 from service.documents.encodings import MARKS, decoded
 
@@ -27,6 +27,6 @@ def test_a_file_is_written_as_it_was_read(text: str, mark: bytes) -> None:
     ],
 )
 def test_what_is_no_text_is_refused_with_the_place(data: bytes, detail: str) -> None:
-    with pytest.raises(NotAcceptable) as refused:
+    with pytest.raises(UnprocessableRequest) as refused:
         plain.read(data)
     assert str(refused.value) == detail

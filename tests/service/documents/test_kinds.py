@@ -1,6 +1,6 @@
 import pytest
 
-from service.base.errors import NotAcceptable, RequestError, UnsupportedMediaType
+from service.base.errors import RequestError, UnprocessableRequest, UnsupportedMediaType
 from service.documents.kinds import KINDS, kind_of
 from tests.service.documents.word_files import by_hand, zipped
 
@@ -32,8 +32,8 @@ def test_a_word_document_is_one_whatever_its_name() -> None:
         ("a.odt", zipped({"content.xml": ""}), UnsupportedMediaType, "the file is a zip without word/document.xml"),
         ("a.docx", b"%PDF-1.7", UnsupportedMediaType, f"the file is a PDF; {SERVED}"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1", UnsupportedMediaType, "the file is of an older Office, or encrypted"),
-        ("a.docx", b"text", NotAcceptable, "the file is called .docx and is damaged: it is no zip"),
-        ("a.docx", b"PK\x03\x04", NotAcceptable, "the file is a damaged zip: File is not a zip file"),
+        ("a.docx", b"text", UnprocessableRequest, "the file is called .docx and is damaged: it is no zip"),
+        ("a.docx", b"PK\x03\x04", UnprocessableRequest, "the file is a damaged zip: File is not a zip file"),
         ("a.pages", b"x", UnsupportedMediaType, f"the file's name ends in .pages; {SERVED}"),
         ("README", b"x", UnsupportedMediaType, f"the file's name has no ending; {SERVED}"),
     ],

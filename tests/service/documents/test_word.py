@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from service.base.errors import NotAcceptable, TooLarge
+from service.base.errors import TooLarge, UnprocessableRequest
 from service.documents import word
 from service.documents.wrapping import visible
 from service.markup.document import parse
@@ -326,7 +326,7 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 )
 def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, detail: str) -> None:
     for encoding in ("utf-8", "utf-16"):
-        with pytest.raises(NotAcceptable, match=re.escape(detail)):
+        with pytest.raises(UnprocessableRequest, match=re.escape(detail)):
             word.read(zipped({"word/document.xml": xml.encode(encoding)}), MOST_BYTES)
 
 
@@ -348,18 +348,18 @@ def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
     size = MOST_BYTES.to_bytes(4, "little")
     while (at := data.find(size)) >= 0:
         data[at : at + 4] = (10).to_bytes(4, "little")
-    with pytest.raises(NotAcceptable, match="the file is a damaged zip: Bad CRC-32"):
+    with pytest.raises(UnprocessableRequest, match="the file is a damaged zip: Bad CRC-32"):
         word.read(bytes(data), MOST_BYTES)
 
 
 def test_a_damaged_zip_is_refused_wherever_it_is_damaged() -> None:
     data = by_hand(paragraph(run("text")))
     for end in range(4, len(data), 37):
-        with pytest.raises(NotAcceptable, match="the file is a damaged zip"):
+        with pytest.raises(UnprocessableRequest, match="the file is a damaged zip"):
             word.read(data[:end], MOST_BYTES)
     for at in range(4, len(data), 11):
         broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-        with suppress(NotAcceptable, TooLarge):
+        with suppress(UnprocessableRequest, TooLarge):
             word.read(broken, MOST_BYTES)
 
 
@@ -369,14 +369,14 @@ def test_zips_that_no_office_writes_are_refused() -> None:
         with zipfile.ZipFile(buffer, "w") as writing:
             writing.writestr("word/document.xml", "<a/>")
             writing.writestr("word/document.xml", "<b/>")
-    with pytest.raises(NotAcceptable, match="two files in it have the same name"):
+    with pytest.raises(UnprocessableRequest, match="two files in it have the same name"):
         word.read(buffer.getvalue(), MOST_BYTES)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as writing:
         writing.writestr("word/document.xml", "<a/>")
-    with pytest.raises(NotAcceptable, match="is compressed in a way that documents do not use"):
+    with pytest.raises(UnprocessableRequest, match="is compressed in a way that documents do not use"):
         word.read(buffer.getvalue(), MOST_BYTES)
     encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
-    with pytest.raises(NotAcceptable, match="is encrypted"):
+    with pytest.raises(UnprocessableRequest, match="is encrypted"):
         word.read(bytes(encrypted), MOST_BYTES)

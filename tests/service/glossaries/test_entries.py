@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.base.errors import NotAcceptable
+from service.base.errors import UnprocessableRequest
 from service.glossaries import entries
 from service.glossaries.entries import MOST_CHARACTERS, MOST_ENTRIES, as_tsv, checked, of_csv, of_tsv
 
@@ -56,7 +56,7 @@ def test_csv(text: str, expected: dict[str, str]) -> None:
     ],
 )
 def test_what_is_no_entry_is_refused_with_its_line(read: object, text: str, detail: str) -> None:
-    with pytest.raises(NotAcceptable) as refused:
+    with pytest.raises(UnprocessableRequest) as refused:
         read(text)  # type: ignore[operator]
     assert str(refused.value).startswith(detail)
 
@@ -65,5 +65,5 @@ def test_a_dictionary_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_ENTRIES == 10_000
     monkeypatch.setattr(entries, "MOST_ENTRIES", 2)
     assert len(of_tsv("a\tb\nc\td")) == 2
-    with pytest.raises(NotAcceptable, match="there are more than 2, which is the limit"):
+    with pytest.raises(UnprocessableRequest, match="there are more than 2, which is the limit"):
         of_tsv("a\tb\nc\td\ne\tf")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.base.errors import NotAcceptable, UnknownGlossary
+from service.base.errors import UnknownGlossary, UnprocessableRequest
 from service.glossaries import store
 from service.glossaries.store import Dictionary, Glossaries, Glossary
 
@@ -83,18 +83,18 @@ def test_an_update_adds_entries_and_a_put_replaces_them(glossaries: Glossaries) 
 
 def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
     made = glossaries.create("Animals", {("en", "fr"): ANIMALS})
-    with pytest.raises(NotAcceptable, match="two languages, and both are en"):
+    with pytest.raises(UnprocessableRequest, match="two languages, and both are en"):
         glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}, ("en", "EN"): {"a": "b"}})
-    with pytest.raises(NotAcceptable, match="there are two dictionaries from en to fr"):
+    with pytest.raises(UnprocessableRequest, match="there are two dictionaries from en to fr"):
         glossaries.create("Two", {("en", "fr"): {"a": "b"}, ("EN", "FR"): {"a": "b"}})
     monkeypatch.setattr(store, "MOST_ENTRIES", 2)
-    with pytest.raises(NotAcceptable, match="has 3 entries, the limit is 2"):
+    with pytest.raises(UnprocessableRequest, match="has 3 entries, the limit is 2"):
         glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}})
     monkeypatch.setattr(store, "MOST_DICTIONARIES", 1)
-    with pytest.raises(NotAcceptable, match="has 1 dictionaries, which is the limit"):
+    with pytest.raises(UnprocessableRequest, match="has 1 dictionaries, which is the limit"):
         glossaries.put(made.id, "en", "de", {"a": "b"})
     monkeypatch.setattr(store, "MOST_GLOSSARIES", 1)
-    with pytest.raises(NotAcceptable, match="there are 1 glossaries, which is the limit"):
+    with pytest.raises(UnprocessableRequest, match="there are 1 glossaries, which is the limit"):
         glossaries.create("Two", {})
     assert glossaries.all() == [made]
     assert glossaries.entries(made.id, "en", "fr") == ANIMALS
@@ -117,7 +117,7 @@ async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries
     other.close()
     assert await written("en", "fr") == ["chien"]
     with pytest.raises(
-        NotAcceptable, match="has no dictionary from en to ja; there are: en to fr, en to pt, en to pt-BR"
+        UnprocessableRequest, match="has no dictionary from en to ja; there are: en to fr, en to pt, en to pt-BR"
     ):
         await glossaries.table(made.id, "en", "ja")
     with pytest.raises(UnknownGlossary):

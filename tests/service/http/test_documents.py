@@ -12,7 +12,7 @@ import docx
 import httpx
 import pytest
 
-from service.base.errors import NotAcceptable, NotStored
+from service.base.errors import NotStored, UnprocessableRequest
 from service.jobs import worker
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
@@ -406,7 +406,7 @@ async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_
         fail(*arguments)
 
     async def translate(*_: Any, **__: Any) -> Any:
-        raise NotAcceptable("a reason")
+        raise UnprocessableRequest("a reason")
 
     monkeypatch.setattr(JobStore, "fail", failing)
     monkeypatch.setattr(dispatch, "translate", translate)

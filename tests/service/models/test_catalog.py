@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import ArtifactRefused, NotAcceptable, ProviderUnavailable, UnknownModel
+from service.base.errors import ArtifactRefused, ProviderUnavailable, UnknownModel, UnprocessableRequest
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence
@@ -107,7 +107,9 @@ def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_several_that_fit_are_named(models: Models) -> None:
-    with pytest.raises(NotAcceptable, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"):
+    with pytest.raises(
+        UnprocessableRequest, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"
+    ):
         route(models, None, "en", None)
 
 
@@ -154,14 +156,18 @@ def test_of_several_models_for_a_direction_the_first_in_order_or_the_one_of_fewe
 def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) -> None:
     models = loaded(many)
     all_of_them = "202 languages to 202 languages (all, see /models)"
-    with pytest.raises(NotAcceptable, match="several could serve") as refused:
+    with pytest.raises(UnprocessableRequest, match="several could serve") as refused:
         route(models, None, None, None)
     assert str(refused.value).endswith(f": mul-ltg (any-ltg), en-fr (good), en-fr (quick), {all_of_them}")
-    with pytest.raises(NotAcceptable, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"):
+    with pytest.raises(
+        UnprocessableRequest, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"
+    ):
         route(models, "all", "en", None)
-    with pytest.raises(NotAcceptable, match=r"all does not translate from xx to fr; there are 202 languages to 202"):
+    with pytest.raises(
+        UnprocessableRequest, match=r"all does not translate from xx to fr; there are 202 languages to 202"
+    ):
         route(models, "all", "xx", "fr")
-    with pytest.raises(NotAcceptable, match=r"several .*: 202 languages \(all\), en \(quick\)"):
+    with pytest.raises(UnprocessableRequest, match=r"several .*: 202 languages \(all\), en \(quick\)"):
         models.embedder(None, None)
     assert models.embedder(None, "zho_Hant").manifest.name == "all"
 
@@ -169,7 +175,7 @@ def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) 
 def test_the_first_model_in_order_is_asked_for_its_direction_where_it_has_several(many: Path) -> None:
     ordered = loaded(many, models="good,all")
     assert route(ordered, None, None, None)[0].manifest.name == "good"
-    with pytest.raises(NotAcceptable, match="several could serve, name model, source and target"):
+    with pytest.raises(UnprocessableRequest, match="several could serve, name model, source and target"):
         route(loaded(many, models="all,good"), None, None, None)
 
 
@@ -183,13 +189,13 @@ def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Models)
 
 def test_an_unknown_language_names_those_available(models: Models) -> None:
     with pytest.raises(
-        NotAcceptable, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
+        UnprocessableRequest, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
     ):
         route(models, None, "xx", None)
 
 
 def test_a_direction_of_another_model_is_not_acceptable(models: Models) -> None:
-    with pytest.raises(NotAcceptable, match=r"from any language to de; there are en-fr \(en-fr\)$"):
+    with pytest.raises(UnprocessableRequest, match=r"from any language to de; there are en-fr \(en-fr\)$"):
         route(models, "en-fr", None, "de")
 
 
@@ -218,7 +224,7 @@ def test_an_unknown_model_names_those_that_can(models: Models) -> None:
 
 def test_a_classifier_is_named_or_the_only_one(models: Models) -> None:
     assert models.classifier("tweets").manifest.name == "tweets"
-    with pytest.raises(NotAcceptable, match="name one: reviews, tweets"):
+    with pytest.raises(UnprocessableRequest, match="name one: reviews, tweets"):
         models.classifier(None)
     assert Models([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
 
@@ -227,11 +233,11 @@ def test_an_encoder_is_named_or_the_only_one_that_reads_the_language(models: Mod
     assert models.embedder("tweets", None).manifest.name == "tweets"
     assert models.embedder(None, "de").manifest.name == "en-de-en"
     assert models.embedder("en-fr", "en").manifest.name == "en-fr"
-    with pytest.raises(NotAcceptable, match=r"name model or source: de, en \(en-de-en\), en \(en-fr\)$"):
+    with pytest.raises(UnprocessableRequest, match=r"name model or source: de, en \(en-de-en\), en \(en-fr\)$"):
         models.embedder(None, "en")
-    with pytest.raises(NotAcceptable, match=r"name model or source: .*, reviews, tweets$"):
+    with pytest.raises(UnprocessableRequest, match=r"name model or source: .*, reviews, tweets$"):
         models.embedder(None, None)
-    with pytest.raises(NotAcceptable, match=r"no translator here reads en; there are tweets$"):
+    with pytest.raises(UnprocessableRequest, match=r"no translator here reads en; there are tweets$"):
         models.embedder("tweets", "en")
 
 

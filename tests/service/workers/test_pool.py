@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, NotAcceptable, QueueFull
+from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, UnprocessableRequest
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.admission import Admission
@@ -331,7 +331,7 @@ async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(b
         NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
     )
     with pytest.raises(
-        NotAcceptable, match="the request has at least 4 sentences or windows of a text, the limit is 3"
+        UnprocessableRequest, match="the request has at least 4 sentences or windows of a text, the limit is 3"
     ):
         await pool.run(sequences(1, 1, 1, 1), pool.clock() + 60)
     assert bench.idle
