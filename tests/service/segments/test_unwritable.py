@@ -5,9 +5,10 @@ from unicodedata import normalize
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from service.text.unwritable import OPERATORS, unwritable
 
 from service.segments.kept_spans import kept_spans
+from service.segments.unwritable import unwritable
+from service.text.tokenization import OPERATORS
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 
