@@ -16,7 +16,8 @@ from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.models.catalog import Models, load_models
+from service.models.assembly import load_catalog
+from service.models.catalog import Catalog
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
@@ -88,8 +89,8 @@ class AttendEngine:
         self._models.stop(timeout_s=5.0)
         self._running.close()
 
-    def _started(self) -> Models:
-        models = load_models(self._settings.model_copy(update={"slots": self._slots}), Metrics())
+    def _started(self) -> Catalog:
+        models = load_catalog(self._settings.model_copy(update={"slots": self._slots}), Metrics())
         self._portal.call(models.start)
         ends_at = time.monotonic() + PATIENCE_S
         while (reason := models.unready_reason()) is not None:

@@ -14,7 +14,7 @@ from service.http import problems
 from service.http.access import Access, Guards
 from service.http.bodies import ReadBody, json_body
 from service.http.json_route import json_route
-from service.models.serving import Serving
+from service.models.models import Models
 
 STATUSES = (400, 404, 408, 413, 415, 422, 500, 503, 504)
 """Of errors that any route may answer with, in native terms."""
@@ -42,7 +42,7 @@ class Dialect:
     paths: tuple[str, ...]
     """Whatever is at or below these is answered as the dialect has it."""
     error: type[ErrorBody]
-    routers: Callable[[Serving, Settings, Access], list[APIRouter]]
+    routers: Callable[[Models, Settings, Access], list[APIRouter]]
     statuses: Mapping[int, int] = field(default_factory=dict)
     """Of errors: the dialect's by the native ones, where they differ."""
     is_open_to_all: bool = False

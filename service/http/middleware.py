@@ -18,6 +18,7 @@ from service.base.metrics import Metrics
 from service.http.dialect import AnyDialect, Dialects
 from service.models.serving import Serving
 from service.schemas.timing import Timing
+from service.tasks.context import Context
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class _Exchange:
         given_id = self._headers.get(b"x-request-id", b"")
         self.request_id = given_id.decode() if REQUEST_ID.fullmatch(given_id) else f"{random.getrandbits(128):032x}"
         self._timing = Timing()
-        scope.setdefault("state", {}).update(request_id=self.request_id, timing=self._timing)
+        scope.setdefault("state", {}).update(request_id=self.request_id, context=Context(self._timing))
         self.status: int | None = None
         """Of the answer, once there is one."""
         work = asyncio.current_task()

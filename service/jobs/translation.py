@@ -7,14 +7,11 @@ from dataclasses import dataclass
 
 from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
 from service.base.settings import Settings
-from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Texts
-from service.models import dispatch
-from service.models.serving import Serving
-from service.models.sources import languages_of
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
-from service.schemas.timing import Timing
+from service.tasks.context import Context
 
 PART_CHARACTERS = 4_000
 """Of a part, or of its only text: about as many sentences as wait in line with others at once."""
@@ -28,14 +25,9 @@ SAMPLE_CHARACTERS = 5_000
 
 @dataclass(frozen=True)
 class Translating:
-    """What translates documents.
+    """Translates documents."""
 
-    Args:
-        glossaries: that requests may name.
-    """
-
-    serving: Serving
-    glossaries: Glossaries
+    models: Models
     settings: Settings
 
     async def languages(self, document: Texts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
@@ -51,11 +43,7 @@ class Translating:
             if sum(map(len, sample)) >= SAMPLE_CHARACTERS:
                 break
         asked = request.model_copy(update={"text": ["\n\n".join(sample) or " "], "format": document.format})
-        with self.serving.use() as models:
-            source, target = await languages_of(models, asked, timeout_s)
-        if request.glossary_id is not None and source != target:
-            await self.glossaries.table(request.glossary_id, source, target)
-        return source, target
+        return await self.models.languages(asked, timeout_s)
 
     async def texts(self, document: Texts, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
         """A translation for each text of a document; texts that are the same are translated once.
@@ -95,14 +83,8 @@ class Translating:
             if left_s <= 0:
                 raise DeadlinePassed("the deadline passed before all of the document was translated")
             try:
-                with self.serving.use() as models:
-                    answer = await dispatch.translate(
-                        models,
-                        request,
-                        min(left_s, self.settings.max_timeout_s),
-                        Timing(),
-                        glossaries=self.glossaries,
-                    )
+                timeout_s = min(left_s, self.settings.max_timeout_s)
+                answer = await self.models.translate(request.model_copy(update={"timeout_s": timeout_s}), Context())
             except (QueueFull, Starting, Silent) as error:
                 await asyncio.sleep(error.retry_after_s)
             except Broken as error:

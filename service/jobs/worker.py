@@ -9,12 +9,11 @@ from pathlib import Path
 
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
-from service.glossaries.store import Glossaries
 from service.jobs.job import Job
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
 from service.jobs.translation import Translating, refuse_long_texts
-from service.models.serving import Serving
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 
 logger = logging.getLogger(__name__)
@@ -35,15 +34,14 @@ class DocumentJobs:
     """The documents of one server, which shares them with others.
 
     Args:
-        glossaries: that requests may name.
         directory: of what is kept.
     """
 
-    def __init__(self, serving: Serving, glossaries: Glossaries, settings: Settings, directory: Path) -> None:
+    def __init__(self, models: Models, settings: Settings, directory: Path) -> None:
         self._store = JobStore(directory, settings.documents_kept_s, settings.max_documents)
-        self._serving = serving
+        self._models = models
         self._settings = settings
-        self._translating = Translating(serving, glossaries, settings)
+        self._translating = Translating(models, settings)
         self._owner = secrets.token_hex(8)
         self._reading = Reading(UNPACKED * settings.max_document_bytes)
         self._come = asyncio.Event()
@@ -119,7 +117,7 @@ class DocumentJobs:
         try:
             async with asyncio.timeout(job.deadline - time.time()):
                 while not (job := await self.get(job.id, key)).is_finished:
-                    if self._serving.draining:
+                    if self._models.is_draining:
                         raise Draining("the service stops before the document is translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
                     pause_s = min(TELL_S, pause_s * 1.5)
@@ -137,7 +135,7 @@ class DocumentJobs:
                     looked_at = time.monotonic()
                     await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
                 await asyncio.to_thread(self._store.sweep)
-                while len(self._running) < AT_ONCE and not self._serving.draining:
+                while len(self._running) < AT_ONCE and not self._models.is_draining:
                     job = await asyncio.to_thread(self._store.claim, self._owner)
                     if job is None:
                         break

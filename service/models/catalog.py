@@ -1,36 +1,32 @@
 """The models that serve, and which of them a request means."""
 
 import logging
-import pkgutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
 from service.base.errors import UnknownModel, UnprocessableRequest
 from service.base.metrics import Metrics, ModelState
-from service.base.settings import Settings
 from service.engine.loop import Loop
 from service.models.directions import Directions, some
 from service.models.watch import Watch
-from service.segments.slots import slots_of
 from service.tasks.classification import Classifier
 from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
-from service.text.languages import Wanted, canonical
-from service.text.tokenization import Tokenizer, Vocabulary
-from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
+from service.text.languages import Wanted
+from service.workers.loader import Loader
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteLoop
 
 logger = logging.getLogger(__name__)
 
+Model = Translator | Classifier | Embedder
 Served = TypeVar("Served", Translator, Classifier, Embedder)
 
 
-class Models:
+class Catalog:
     """Models that are loaded, started and stopped together.
 
     Args:
@@ -55,6 +51,7 @@ class Models:
         metrics: Metrics | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
+        self.translation_metrics = self.metrics.of_task("translation")
         self.translators = translators
         self.classifiers = classifiers
         self.embedders = list(embedders)
@@ -66,9 +63,15 @@ class Models:
         self._changed: dict[str, list[str]] = {}
         self._ordered = ordered
         by_languages = sorted(translators, key=lambda one: (len(one.languages), one.manifest.name))
-        self._directions = Directions(translators if ordered else by_languages, ordered=ordered)
+        names = [one.manifest.name for one in translators]
+        self._directions: dict[str | None, Directions]
+        self._directions = {
+            name: Directions([one], name, ordered) for name, one in zip(names, translators, strict=True)
+        }
+        if translators:
+            self._directions[None] = Directions(translators if ordered else by_languages, ordered=ordered)
 
-    def __iter__(self) -> Iterator[Translator | Classifier | Embedder]:
+    def __iter__(self) -> Iterator[Model]:
         yield from self.translators
         yield from self.classifiers
         yield from (embedder for embedder in self.embedders if embedder.manifest.task == "embedding")
@@ -115,14 +118,26 @@ class Models:
             )
         self._changed = changed
 
-    def directions(self, name: str | None) -> Directions:
-        """Those of the translators, or of one.
+    def named(self, name: str) -> Model:
+        """Return the model of this name.
 
         Raises:
-            UnknownModel: no translation model has this name.
+            UnknownModel: no model has this name.
         """
-        named = self._named(name, self.translators, "translate")
-        return self._directions if name is None else Directions(named, name, self._ordered)
+        by_name = {model.manifest.name: model for model in self}
+        if name not in by_name:
+            raise UnknownModel(f"no model is named {name!r}; there are {', '.join(by_name)}")
+        return by_name[name]
+
+    def directions(self, name: str | None) -> Directions:
+        """Return the language pairs of all translators, or of one.
+
+        Raises:
+            UnknownModel: no translation model has this name, or there are none.
+        """
+        if name not in self._directions:
+            raise self._unknown(name, self.translators, "translate")
+        return self._directions[name]
 
     def classifier(self, name: str | None) -> Classifier:
         """The one model that fits.
@@ -158,14 +173,17 @@ class Models:
         return fitting[0]
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
-        named = [model for model in models if name in (None, model.manifest.name)]
-        if named:
+        """Raises UnknownModel: no model has this name, or there are none."""
+        if named := [model for model in models if name in (None, model.manifest.name)]:
             return named
+        raise self._unknown(name, models, verb)
+
+    def _unknown(self, name: str | None, models: SequenceOf[Model], verb: str) -> UnknownModel:
         names = ", ".join(model.manifest.name for model in models) or "none"
-        tasks: dict[str, SequenceOf[Translator | Classifier | Embedder]]
+        tasks: dict[str, SequenceOf[Model]]
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
         others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
-        raise UnknownModel(
+        return UnknownModel(
             f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
             + (f" ({name} can {' and '.join(others)})" if others else "")
         )
@@ -187,123 +205,12 @@ class Models:
             )
         return list(found.values())
 
-    def _serving(self) -> Iterator[tuple[str, Translator | Classifier | Embedder, Pool[Any]]]:
+    def _serving(self) -> Iterator[tuple[str, Model, Pool[Any]]]:
         """Each task of each model, and its pool."""
         yield from (("translation", model, pool) for model in self.translators for pool in (model.greedy, model.beam))
         yield from (("classification", model, model.pool) for model in self.classifiers)
         yield from (("embedding", model, model.pool) for model in self.embedders)
         yield from (("attention", model, model.attention_pool) for model in self if model.attention_pool is not None)
-
-
-def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = None) -> Models:
-    """The models that the settings name, not started yet.
-
-    Args:
-        loader: that has been begun.
-
-    Raises:
-        StartRefused: an artifact or the provider is not as it should be.
-    """
-    if settings.loops == 0:
-        return models_here(wanted_artifacts(settings), settings, metrics)
-    loader = loader or Loader(settings)
-    loader.remote.on_loop_end = metrics.loop_ended
-    try:
-        # While it loads:
-        tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
-        canonical("en")  # reads the tables of languages
-        loaded = loader.wait()
-        loaded.announce()
-        return models_of(loaded, settings, metrics, loader, tokenizers)
-    except BaseException:
-        loader.end()
-        raise
-
-
-def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Metrics) -> Models:
-    """Models that run in one loop, a thread of this process.
-
-    Raises:
-        StartRefused: an artifact or the provider is not as it should be.
-    """
-    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
-    engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
-    loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    abouts = {model: source.about(model) for model in artifacts}
-    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
-    loaded.announce()
-    return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
-
-
-def models_of(
-    loaded: Loaded,
-    settings: Settings,
-    metrics: Metrics,
-    loader: Loader | None = None,
-    tokenizers: Mapping[str, Tokenizer] | None = None,
-) -> Models:
-    """Models that run in loops which are processes. Nothing is read from disk: files may have changed since.
-
-    Args:
-        loader: of the loops, if they end with these models.
-        tokenizers: by model, if they have been read.
-
-    Raises:
-        ArtifactRefused: a tokenizer is of no kind that is served here.
-    """
-    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
-    tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
-    return _models(loaded, loops, settings, metrics, loader, tokenizers)
-
-
-def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
-    """Raises ArtifactRefused: one is of no kind that is served here."""
-    return {name: _tokenizer(artifact, files[name]) for name, artifact in artifacts.items()}
-
-
-def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
-    manifest = artifact.manifest
-    vocabulary, special = None, set[int]()
-    if VOCABULARY in files:
-        vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
-        special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
-    # Encoders that come with special tokens of their own were trained on texts as they are.
-    as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
-    return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
-
-
-def _models(
-    loaded: Loaded,
-    loops: SequenceOf[Loop | RemoteLoop],
-    settings: Settings,
-    metrics: Metrics,
-    loader: Loader | None,
-    tokenizers: Mapping[str, Tokenizer],
-) -> Models:
-    translators, classifiers, embedders = [], [], []
-    for name, artifact in loaded.artifacts.items():
-        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
-
-        def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
-            task_metrics = metrics.of_task(task)
-            return Pool(f"{name}/{kind}", loops, task_metrics, settings.max_sequences, settings.max_waiting)
-
-        attention = pool("attention", "attention"), settings.max_attention_weights
-        if manifest.task == "translation":
-            greedy, beam = pool("greedy", "translation"), pool("beam", "translation")
-            slots = slots_of(manifest.slots, tokenizer)
-            shown = settings.max_shown_tokens
-            translators.append(Translator(manifest, provider, tokenizer, greedy, beam, *attention, shown, slots))
-        elif manifest.task == "classification":
-            classifying = pool("classification", "classification")
-            evidence = settings.max_evidence_tokens
-            classifiers.append(Classifier(manifest, provider, tokenizer, classifying, *attention, evidence))
-        embedding = pool("embedding", "embedding"), settings.max_embedding_numbers
-        of_embedder = attention if manifest.task == "embedding" else ()
-        embedders.append(Embedder(manifest, provider, tokenizer, *embedding, *of_embedder))
-    watch = Watch(loaded.artifacts.values())
-    ordered = bool(settings.models)
-    return Models(translators, classifiers, embedders, loops, loader, watch, ordered, metrics)
 
 
 def _languages(embedders: list[Embedder]) -> str:

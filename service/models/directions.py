@@ -2,26 +2,46 @@
 one writes and the other reads."""
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import islice, product
+from typing import NamedTuple
 
 from service.base.errors import UnprocessableRequest
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
-from service.text.languages import ANY, Direction, Wanted, are_same, english_name
+from service.text.languages import ANY, Direction, Wanted, are_same, canonical, english_name
 
+AUTO = "auto"
+"""The source that asks for detection."""
 PIVOT = "en"
-"""Before any other language: most models have it, and most of the texts that they have learned from."""
-FEW = 10
-"""Most directions of one translator, or languages, that a message lists."""
+"""The pivot that is preferred: most models have English, and most of the texts that they have learned from."""
+MAX_LISTED = 10
+"""Directions of one translator, or languages, that a message lists; it counts more than these."""
+MAX_PLANS = 1_000
+"""Plans that are kept ready; they are the same until other models serve."""
+MAX_CODE = 35
+"""Characters of the codes of plans that are kept: no language has a longer one (RFC 5646, section 4.4.1)."""
+
+
+class Plan(NamedTuple):
+    """Who translates from one language into another.
+
+    Attributes:
+        route: empty where the languages are the same, so that nothing is left to translate.
+    """
+
+    source: str
+    target: str
+    route: Route
 
 
 class Directions:
-    """Those of some translators.
+    """Language pairs that some translators support.
 
     Args:
-        translators: of two that have a direction the first is meant.
-        name: of the one that there is, if a request names it: then nothing goes through a pivot.
+        translators: where two have a direction, the first one translates.
+        name: of the only translator, where a request names it: then nothing goes through a pivot.
         ordered: whether the first translator also answers where others have other directions.
     """
 
@@ -29,6 +49,19 @@ class Directions:
         self._translators = translators
         self._name = name
         self._ordered = ordered
+        self._known_plan = lru_cache(MAX_PLANS)(self._plan)
+
+    def plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+        """Find the models that translate; None where the language of each text has to be detected first.
+
+        Args:
+            pivot: whether two models may do it together.
+
+        Raises:
+            UnprocessableRequest: no direction fits, or several do; the message names them.
+        """
+        is_short = max(len(source or ""), len(target or "")) <= MAX_CODE
+        return (self._known_plan if is_short else self._plan)(source, target, pivot)
 
     def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
         """The languages that are translated, or those that are translated into the target.
@@ -70,10 +103,6 @@ class Directions:
                 return next(iter(found))
         raise UnprocessableRequest(self._nobody(None, target))
 
-    def has(self, source: str, target: str) -> bool:
-        """Whether one model has the direction."""
-        return self._direct(source, target) is not None
-
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
         """The first model that has the direction, or two that have it together.
 
@@ -107,6 +136,16 @@ class Directions:
             name = english_name(language)
             found.append(Reachable(language=language, name=name, targets=sorted(direct), through_pivot=sorted(through)))
         return sorted(found, key=lambda one: one.language)
+
+    def _plan(self, source: str | None, target: str | None, pivot: bool) -> Plan | None:
+        if source == AUTO or (source is None and target is not None and len(self.sources(target)) > 1):
+            return None
+        if source is not None and target is not None and are_same(source, target):
+            if (direct := self._direct(source, target)) is None:
+                return Plan(canonical(source) or source, canonical(target) or target, [])
+            return Plan(direct[1].source, direct[1].target, [direct])
+        route = self.route(source, target, pivot)
+        return Plan(route[0][1].source, route[-1][1].target, route)
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
         """Raises UnprocessableRequest: several could serve."""
@@ -149,16 +188,16 @@ class Directions:
 
 
 def some(languages: Sequence[str]) -> str:
-    """A few languages by their names, many by their number."""
-    return ", ".join(languages) if len(languages) <= FEW else f"{len(languages)} languages"
+    """Name a few languages, count many."""
+    return ", ".join(languages) if len(languages) <= MAX_LISTED else f"{len(languages)} languages"
 
 
 def _listed(translators: Sequence[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
     """Which directions there are, from and to what is wanted."""
     found = []
     for translator in translators:
-        name, listed = translator.manifest.name, _first(FEW + 1, translator, source, target)
-        if len(listed) <= FEW:
+        name, listed = translator.manifest.name, _first(MAX_LISTED + 1, translator, source, target)
+        if len(listed) <= MAX_LISTED:
             found += [f"{direction.source}-{direction.target} ({name})" for direction in listed]
         else:
             sides = translator.languages.sources.named(source), translator.languages.targets.named(target)

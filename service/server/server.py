@@ -8,9 +8,9 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
 
 import uvicorn
 
@@ -18,11 +18,12 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
+from service.models.assembly import load_catalog
+from service.models.origin import LoadingOrigin, Origin
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connections
 from service.server.descriptors import most_connections
-from service.server.own_models import OwnModels
 from service.workers.loader import Loader
 
 logger = logging.getLogger(__name__)
@@ -35,27 +36,6 @@ LOOK_S = 0.05
 """How often the server checks whether all requests are answered, so that it may stop."""
 
 
-class Origin(Protocol):
-    """Where a server has its models from."""
-
-    async def may_listen(self) -> None:
-        """Wait until the server may be asked."""
-
-    async def run(self) -> None:
-        """Give the server its models.
-
-        Raises:
-            StartRefused: they cannot be loaded.
-        """
-
-    async def reload(self) -> None:
-        """Load the models anew, and replace those that serve.
-
-        Raises:
-            ReloadRefused: they cannot be, or are being loaded.
-        """
-
-
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
     """Be the only server, until a signal comes.
 
@@ -66,7 +46,8 @@ def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: 
         StartRefused: a model is not as it should be.
     """
     metrics, serving = Metrics(), Serving(settings.probe_interval_s)
-    run(settings, sockets, keys, metrics, serving, OwnModels(settings, metrics, serving, loader))
+    origin = LoadingOrigin(partial(load_catalog, settings, metrics), serving.replace, loader)
+    run(settings, sockets, keys, metrics, serving, origin)
 
 
 def run(

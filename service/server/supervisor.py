@@ -24,13 +24,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from service.base.errors import StartRefused
+from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics, release
 from service.base.settings import Settings
 from service.http.access import RateLimiter
 from service.http.rates import Rates
-from service.models.catalog import models_of
-from service.models.serving import in_daemon_thread, proven
+from service.models.assembly import catalog_of
+from service.models.origin import LoadingOrigin, in_daemon_thread
+from service.models.serving import proven
 from service.server.send_buffer import untaken_bytes
 from service.workers.loader import Loaded, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
@@ -91,7 +92,7 @@ class Supervisor:
         self._loader = loader
         self._loaded: Loaded | None = None
         self._generation = 0
-        self._is_loading = True
+        self._origin = LoadingOrigin(self._load, self._take, loader)
         self._servers: list[_Server] = []
         self._stopping = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,10 +106,10 @@ class Supervisor:
         self._event_loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
+        self._servers = [await self._begin() for _ in range(self._n_servers)]
+        loading = self._do(self._origin.run())
         if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
-        self._servers = [await self._begin() for _ in range(self._n_servers)]
-        loading = self._do(self._load_first())
         self._do(self._end_what_hangs(loading))
         try:
             while not self._stopping.is_set():
@@ -166,7 +167,7 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         # The supervisor says when to stop: a terminal interrupts the whole group.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-        begin = "import sys; from service.server.given_models import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
+        begin = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
         process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
             [
                 sys.executable,
@@ -195,57 +196,61 @@ class Supervisor:
             taken.set()
 
     async def _reload_for(self, server: "_Server", number: int) -> None:
-        server.tell("reloaded", number, await self._reload())
+        refusal = None
+        try:
+            await self._origin.reload()
+        except ReloadRefused as error:
+            refusal = str(error)
+        server.tell("reloaded", number, refusal)
 
     def _hang_up(self) -> None:
         for server in self._servers:
             server.tell("reread keys")
         self._do(self._reload())
 
-    async def _load_first(self) -> None:
-        for taken in self._give(await in_daemon_thread(self._loader.wait), self._loader):
-            await taken.wait()
-        for server in self._servers:
-            server.tell("all are ready")
-        self._is_loading = False
+    async def _reload(self) -> None:
+        with suppress(ReloadRefused):  # the log has it
+            await self._origin.reload()
 
-    async def _reload(self) -> str | None:
-        """Load the models anew.
-
-        Returns:
-            Why the models stay as they are, if they do.
-        """
-        if self._is_loading:
-            logger.warning("models are being loaded already")
-            return "models are being loaded already"
-        self._is_loading = True
-        logger.info("loading the models anew")
+    def _load(self, loader: Loader | None) -> tuple[Loader, Loaded]:
+        """Raises StartRefused: a model cannot be loaded. The loader has ended then."""
+        loader = loader or Loader(self._settings)
         try:
-            loader = await in_daemon_thread(partial(Loader, self._settings))
+            return loader, loader.wait()
+        except BaseException:
+            loader.end()
+            raise
+
+    async def _take(self, loaded_by: tuple[Loader, Loaded]) -> None:
+        """Give the models to all servers; the first ones must be taken by all before anybody is told they are ready.
+
+        Raises:
+            StartRefused: a model cannot do a forward pass.
+        """
+        loader, loaded = loaded_by
+        is_first = self._loaded is None
+        if not is_first:
             try:
-                loaded = await in_daemon_thread(loader.wait)
                 await self._prove(loaded)
             except BaseException:
                 await asyncio.to_thread(loader.end)
                 raise
-        except StartRefused as error:
-            logger.error("the models stay as they are: %s", error)
-            return f"the models stay as they are: {error}"
-        except Exception:
-            logger.exception("the models stay as they are")
-            return "the models stay as they are: an unexpected error, which the log has"
-        finally:
-            self._is_loading = False
         former, self._loader = self._loader, loader
-        self._do(self._end(former, self._give(loaded, loader)))
-        return None
+        taken = self._give(loaded, loader)
+        if not is_first:
+            self._do(self._end(former, taken))
+            return
+        for event in taken:
+            await event.wait()
+        for server in self._servers:
+            server.tell("all are ready")
 
     async def _prove(self, loaded: Loaded) -> None:
         """Raises StartRefused: a model cannot do a forward pass."""
-        models = await in_daemon_thread(partial(models_of, loaded, self._settings, Metrics()))
-        models.start()
-        await proven(models)
-        await asyncio.to_thread(models.stop, 0.0)
+        catalog = await in_daemon_thread(partial(catalog_of, loaded, self._settings, Metrics()))
+        catalog.start()
+        await proven(catalog)
+        await asyncio.to_thread(catalog.stop, 0.0)
 
     def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
         """Let all servers take these models; what tells that they have no use for the former ones any more."""
@@ -279,7 +284,7 @@ class Supervisor:
 
 
 class _Server:
-    """A process, and what it was told and tells (see given_models)."""
+    """A process, and what it was told and tells (see supervised.py)."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter

@@ -16,8 +16,8 @@ from service.base.errors import UnprocessableRequest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
-from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.context import Context
 from service.tasks.pooling import Reading, pooled, probabilities
 from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
@@ -64,20 +64,22 @@ class Classifier:
     max_attention_weights: int
     max_evidence_tokens: int
 
-    async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
+    async def classify(self, request: ClassifyRequest, context: Context) -> list[Prediction]:
         """One prediction per text, in order.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the attention asked for does not exist, or it or the evidence is
-                too much.
+            UnprocessableRequest: a text is white space only, the attention asked for does not exist, or it or the
+                evidence is too much.
             RequestError: what the engines raise.
         """
-        deadline = self.pool.clock() + timeout_s
+        deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "classify")
         selection = Selection.of(request.attention, self.manifest) if request.attention else None
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
-            texts = await beside_each(request.text, lambda text: self._text(text, selection), n_characters, timeout_s)
+            texts = await beside_each(
+                request.text, lambda text: self._text(text, selection), n_characters, context.left_s
+            )
         windows = [window for text in texts for window in text.windows]
         self._refuse_too_many(windows, request.evidence, selection)
         if request.evidence:
@@ -91,7 +93,7 @@ class Classifier:
                 texts,
                 lambda text: self._prediction(text, request.evidence, selection),
                 n_characters,
-                deadline - self.pool.clock(),
+                context.left_s,
             )
 
     def _text(self, text: str, selection: Selection | None) -> _Text:

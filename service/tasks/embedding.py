@@ -19,8 +19,8 @@ from service.base.errors import UnprocessableRequest
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
-from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
+from service.tasks.context import Context
 from service.tasks.token_pooling import Embedded, Vectors
 from service.tasks.windows import shown_in_windows, windows
 from service.text.languages import Side, Wanted, subtag
@@ -99,23 +99,23 @@ class Embedder:
         return own.dimensions if own is not None else self.manifest.dimensions.d_states
 
     async def embed(
-        self, request: EmbedRequest, timeout_s: float, timing: Timing
+        self, request: EmbedRequest, context: Context
     ) -> tuple[list[TextEmbedding | TokenEmbeddings], int, int]:
         """One embedding, or one for each token, per text, in order; how many dimensions each has, and how many tokens
         were read.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the model has no such prompt or attention, or the answer would
-                have too many numbers.
+            UnprocessableRequest: a text is white space only, the model has no such prompt or attention, or the answer
+                would have too many numbers.
             RequestError: what the engines raise.
         """
-        deadline = self.pool.clock() + timeout_s
+        deadline, timing = context.deadline, context.timing
         refuse_white_space(request.text, "embed")
         asked = self._asked(request)
         n_characters = sum(map(len, request.text))
         with timing.tokenizing():
             texts = await beside_each(
-                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, timeout_s
+                request.text, lambda text: self._stretches(text, request.source, asked), n_characters, context.left_s
             )
         read = [window for text in texts for stretch in text for window in stretch.windows]
         seen = [window for text in texts for stretch in text for window in stretch.seen]
@@ -128,9 +128,8 @@ class Embedder:
         if self.attention_pool is not None and seen:
             timing.attended(await self.attention_pool.run(seen, deadline))
         with timing.tokenizing():
-            remaining_s = deadline - self.pool.clock()
             shaped = await beside_each(
-                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, remaining_s
+                texts, lambda text: self._shaped(text, asked, request.encoding), n_characters, context.left_s
             )
             return shaped, asked.dimensions, n_tokens
 

@@ -45,8 +45,8 @@ class Leg:
         stored: terms beside those of the request.
 
     Raises:
-        UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the beam holds, or
-            the attention asked for does not exist.
+        UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the beam
+            holds, or the attention asked for does not exist.
     """
 
     def __init__(

@@ -13,7 +13,8 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
-from service.models.catalog import Models, load_models
+from service.models.assembly import load_catalog
+from service.models.catalog import Catalog
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
@@ -86,7 +87,7 @@ class NoOrigin:
         raise ReloadRefused("nobody loads models here")
 
 
-def server_of(models: Models, metrics: Metrics, settings: Settings, **options: Any) -> Server:
+def server_of(models: Catalog, metrics: Metrics, settings: Settings, **options: Any) -> Server:
     """A real server, on a port that the system chooses.
 
     Args:
@@ -103,14 +104,14 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
     @asynccontextmanager
     async def running(
-        models: Models | None = None,
+        models: Catalog | None = None,
         metrics: Metrics | None = None,
         **settings: object,
     ) -> AsyncIterator[Client]:
         defaults = {"artifacts": artifacts, "threads": 1, "provider": "cpu", "loops": 0, "data": tmp_path / "data"}
         configured = Settings(**(defaults | settings))  # type: ignore[arg-type]
         metrics = metrics or Metrics()
-        models = models or load_models(configured, metrics)
+        models = models or load_catalog(configured, metrics)
         serving = Serving(configured.probe_interval_s, models)
         app = create_app(configured, serving, metrics, Keys(configured), NoOrigin().reload)
         app.state.serving = serving
@@ -122,7 +123,7 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
     return running
 
 
-async def until_warm(models: Models, unready: str = "starting") -> None:
+async def until_warm(models: Catalog, unready: str = "starting") -> None:
     """Wait until no engine is unready for this reason."""
     async with asyncio.timeout(PATIENCE_S):
         while unready in (models.unready_reason() or ""):

@@ -23,7 +23,7 @@ from service.engine.beam_search import BeamSearch, Search
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Models
+from service.models.catalog import Catalog
 from service.server.server import Server
 from service.tasks.translation import Translator
 from service.text.tokenization import Tokenizer
@@ -98,7 +98,7 @@ class Bench:
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         pool: Pool[Any] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "translation"))
         translator = Translator(manifest, "cpu", tokenizer, pool, pool, pool, 1000, 1000)
-        self.models = Models([translator], [], loops=[self.loop], metrics=self.metrics)
+        self.models = Catalog([translator], [], loops=[self.loop], metrics=self.metrics)
 
     def hold(self) -> None:
         """Stop at the next step."""

@@ -17,7 +17,7 @@ from service.http.files import A_FILE, as_file, name_of
 from service.http.json_route import validated
 from service.http.stores import stores_of
 from service.jobs.job import Job
-from service.models.serving import Serving
+from service.models.models import Models
 from service.schemas.requests import TranslateRequest
 
 
@@ -67,7 +67,7 @@ async def read_form(_: type[Any], request: Request) -> DeepLDocument:
     return form
 
 
-def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, settings: Settings) -> None:
+def add_documents(router: APIRouter, uploads: APIRouter, models: Models, settings: Settings) -> None:
     """A document is known by its id and its key alone.
 
     Args:
@@ -79,8 +79,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, serving: Serving, setti
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
         name = name_of(form.filename or form.file.filename)
         _refuse_other_format(form, name)
-        with serving.use() as models:
-            source, target = languages(form, models.directions(None))
+        source, target = languages(form, models.catalog.directions(None))
         given = {"text": "-", "source": source, "target": target, "glossary_id": glossary_id_of(form)}
         native = validated(TranslateRequest, given)
         try:

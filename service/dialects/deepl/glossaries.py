@@ -26,25 +26,22 @@ from service.glossaries.entries import as_tsv, of_csv, of_tsv
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.stores import stores_of
 from service.models.directions import Directions
-from service.models.serving import Serving
+from service.models.models import Models
 from service.text.languages import are_same
 
 TSV = "text/tab-separated-values"
 
 
-def add_glossaries(router: APIRouter, serving: Serving) -> None:
+def add_glossaries(router: APIRouter, models: Models) -> None:
     """The routes of both versions, of the same glossaries. Whatever waits for the disk does so in a thread."""
 
     async def read(given: Sequence[DeepLDictionary]) -> dict[Pair, dict[str, str]]:
-        with serving.use() as models:
-            directions = models.directions(None)
-        return await _in_thread(_read, given, directions)
+        return await _in_thread(_read, given, models.catalog.directions(None))
 
     @router.get("/v2/glossary-language-pairs")
     async def list_pairs(_: Request) -> DeepLPairs:
         """Languages that glossaries are used for: all that are translated."""
-        with serving.use() as models:
-            return DeepLPairs(supported_languages=_pairs(models.directions(None)))
+        return DeepLPairs(supported_languages=_pairs(models.catalog.directions(None)))
 
     @router.post("/v2/glossaries", status_code=201)
     async def create(request: DeepLGlossary, http: Request) -> DeepLGlossaryInfo:

@@ -18,6 +18,7 @@ from service.http.access import Access, Credentials, Guards
 from service.http.bodies import fields_of, form_or_json
 from service.http.dialect import Dialect, Dialects, ErrorBody
 from service.http.middleware import Middleware
+from service.models.models import Models
 from service.models.serving import Serving
 from tests.service.conftest import Serve, problem
 from tests.service.fakes import PATIENCE_S
@@ -45,7 +46,7 @@ async def key_of(request: Request) -> bytes | None:
     return key.encode() if isinstance(key, str) else None
 
 
-def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRouter]:
+def routers(models: Models, settings: Settings, access: Access) -> list[APIRouter]:
     router = ECHO.router(access.guards(Credentials(key_of, "in the field key", None)), form_or_json)
     anonymous = ECHO.router(access.guards(None))
     free = ECHO.router(Guards())

@@ -16,7 +16,7 @@ from service.base.errors import NotStored, UnprocessableRequest
 from service.jobs import worker
 from service.jobs.reading import Reading
 from service.jobs.store import JobStore
-from service.models import dispatch
+from service.models.models import Models
 from tests.running_service import running_service
 from tests.service.conftest import Client, Serve, problem
 from tests.service.documents.test_subtitles import FILM
@@ -218,7 +218,7 @@ class Gate:
         self.come = asyncio.Event()
         self.given_up = 0
         self.n_calls = 0
-        translate = dispatch.translate
+        translate = Models.translate
 
         async def waiting(*arguments: Any, **more: Any) -> Any:
             self.n_calls += 1
@@ -230,7 +230,7 @@ class Gate:
                 raise
             return await translate(*arguments, **more)
 
-        monkeypatch.setattr(dispatch, "translate", waiting)
+        monkeypatch.setattr(Models, "translate", waiting)
 
 
 async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +336,7 @@ async def test_a_document_that_fails_says_why(serve: Serve, monkeypatch: pytest.
         async def failing(*_: Any, **__: Any) -> Any:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr(dispatch, "translate", failing)
+        monkeypatch.setattr(Models, "translate", failing)
         card = await sent(client, "a.txt", TEXT)
         assert (await finished(client, card))["error"] == f"an unexpected error; the log has it under {card['id']}"
 
@@ -409,7 +409,7 @@ async def test_a_document_that_a_server_could_not_tell_the_end_of_is_translated_
         raise UnprocessableRequest("a reason")
 
     monkeypatch.setattr(JobStore, "fail", failing)
-    monkeypatch.setattr(dispatch, "translate", translate)
+    monkeypatch.setattr(Models, "translate", translate)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
         assert (await finished(client, card))["error"] == "a reason"

@@ -13,7 +13,7 @@ import pytest
 from service.base.errors import DeadlinePassed
 from service.base.metrics import Metrics
 from service.base.settings import Settings
-from service.models.catalog import load_models
+from service.models.assembly import load_catalog
 from service.tasks import leg
 from service.workers.pool import Pool
 from tests.service.conftest import Client, Serve, problem, server_of
@@ -239,7 +239,7 @@ async def test_no_character_of_a_text_ends_a_line(serve: Serve) -> None:
 async def test_who_leaves_frees_the_rest(artifacts: Path) -> None:
     settings = Settings(artifacts=artifacts, provider="cpu", threads=1, loops=0)
     metrics = Metrics()
-    models = load_models(settings, metrics)
+    models = load_catalog(settings, metrics)
     server = server_of(models, metrics, settings, log_level="critical")
     serving = asyncio.create_task(server.serve())
     while not server.started:

@@ -130,7 +130,7 @@ def test_limits_count_once_over_the_servers(artifacts: Path, tmp_path: Path) -> 
 
 def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> None:
     supervisor = service.process_id
-    servers = children(supervisor, "given_models")
+    servers = children(supervisor, "supervised")
     assert len(servers) == 2
     ends_at = time.monotonic() + 3 * PATIENCE_S
     address = service.base_url.host, service.base_url.port or 80
@@ -140,7 +140,7 @@ def test_a_killed_server_is_replaced_and_the_others_go_on(service: Service) -> N
         while not connections_of(service) >= 20:
             assert time.monotonic() < ends_at
         os.kill(servers[0], signal.SIGKILL)
-        while len(now := children(supervisor, "given_models")) < 2 or now == servers:
+        while len(now := children(supervisor, "supervised")) < 2 or now == servers:
             assert time.monotonic() < ends_at
             with suppress(httpx.TransportError):  # a connection may have been with the one that was killed
                 assert client.get("/health/live", headers={"Connection": "close"}).status_code == 200

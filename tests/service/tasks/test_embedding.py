@@ -22,7 +22,7 @@ from service.engine.computation import OnePass
 from service.engine.engine import ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
-from service.models.catalog import Models
+from service.models.catalog import Catalog
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.weights import load
@@ -306,7 +306,7 @@ class Bench:
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         pool: Pool[Embedded] = Pool(GATED, [self.loop], TaskMetrics(self.metrics, "embedding"))
         embedder = Embedder(artifact.manifest, "cpu", tokenizer, pool, 1000)
-        self.models = Models([], [], [embedder], [self.loop])
+        self.models = Catalog([], [], [embedder], [self.loop])
 
     async def hold(self) -> None:
         """Stop at the next pass."""

@@ -1,4 +1,4 @@
-"""The models of one of several servers: its supervisor tells where they run."""
+"""One of several servers: its supervisor loads the models, and tells it where they run."""
 
 import asyncio
 import itertools
@@ -17,8 +17,9 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
-from service.models.catalog import models_of
-from service.models.serving import Serving, in_daemon_thread
+from service.models.assembly import catalog_of
+from service.models.origin import in_daemon_thread
+from service.models.serving import Serving
 from service.server.listening import share
 from service.server.server import run
 from service.workers.loader import Loaded
@@ -41,11 +42,11 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
     settings.log.configure()
     keys, metrics, serving = Keys(settings), Metrics(shared=True), Serving(settings.probe_interval_s)
     supervisor = socket.socket(fileno=supervisor_file)
-    origin = GivenModels(settings, metrics, serving, keys, supervisor, joins=bool(joins))
+    origin = SupervisedOrigin(settings, metrics, serving, keys, supervisor, joins=bool(joins))
     run(settings, share(settings.host, port), keys, metrics, serving, origin, Path(rates) if rates else None)
 
 
-class GivenModels:
+class SupervisedOrigin:
     """Takes the models that the supervisor tells of, one set after the other.
 
     A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
@@ -71,7 +72,7 @@ class GivenModels:
         self._reloads: dict[int, asyncio.Future[str | None]] = {}
 
     async def may_listen(self) -> None:
-        """At once if all servers start; with models if this one joins others."""
+        """Return immediately if all servers start; wait for models if this one joins others."""
         await self._may_listen.wait()
 
     async def run(self) -> None:
@@ -117,7 +118,7 @@ class GivenModels:
                 self._reloads.pop(number).set_result(refusal)
 
     async def _take(self, generation: int, loaded: Loaded) -> None:
-        make = partial(models_of, loaded, self._settings, self._metrics)
+        make = partial(catalog_of, loaded, self._settings, self._metrics)
         retiring = await self._serving.replace(await in_daemon_thread(make))
         retiring.add_done_callback(lambda _: self._tell("taken", generation))
         self._may_listen.set()

@@ -11,7 +11,7 @@ from service.base.errors import ReloadRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.models.serving import Serving
-from service.server.given_models import GivenModels
+from service.server.supervised import SupervisedOrigin
 
 pytestmark = pytest.mark.anyio
 
@@ -23,14 +23,14 @@ async def test_a_reload_is_answered_when_the_supervisor_is_killed(monkeypatch: p
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     keys: Any = None
-    given = GivenModels(Settings(), Metrics(), Serving(15), keys, ours, joins=False)
-    running = asyncio.create_task(given.run())
-    while given._outgoing is None:
+    origin = SupervisedOrigin(Settings(), Metrics(), Serving(15), keys, ours, joins=False)
+    running = asyncio.create_task(origin.run())
+    while origin._outgoing is None:
         await asyncio.sleep(0)
-    reloading = asyncio.create_task(given.reload())
+    reloading = asyncio.create_task(origin.reload())
     await asyncio.get_running_loop().sock_recv(theirs, 1)
     theirs.close()
-    for asked in (reloading, given.reload()):
+    for asked in (reloading, origin.reload()):
         with pytest.raises(ReloadRefused, match="this server ends"):
             await asked
     await running
