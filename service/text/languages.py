@@ -8,7 +8,7 @@ script and its region from others: fr, pt-BR, zh-Hant.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from service.base.artifact import Language
@@ -177,12 +177,12 @@ class Direction:
     source_prefix: tuple[int, ...] = ()
     target_prefix: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def source_subtag(self) -> str:
-        """By which the source's sentences, abbreviations and letters are known."""
+        """The source language, by which its sentences, abbreviations and letters are known."""
         return subtag(self.source)
 
-    @property
+    @cached_property
     def target_subtag(self) -> str:
         return subtag(self.target)
 
