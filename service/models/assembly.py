@@ -36,9 +36,9 @@ def load_catalog(settings: Settings, metrics: Metrics, loader: Loader | None = N
     loader = loader or Loader(settings)
     loader.remote.on_loop_end = metrics.loop_ended
     try:
-        # While it loads:
+        # What is read here is read while the loader loads.
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
-        canonical("en")  # reads the tables of languages
+        canonical("en")  # the first call reads the tables of languages
         loaded = loader.wait()
         loaded.announce()
         return catalog_of(loaded, settings, metrics, loader, tokenizers)
@@ -76,7 +76,7 @@ def catalog_of(
         tokenizers: by model, if they have been read.
 
     Raises:
-        ArtifactRefused: a tokenizer is of no kind that is served here.
+        ArtifactRefused: a tokenizer is of a kind that the service cannot read.
     """
     loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
@@ -84,7 +84,7 @@ def catalog_of(
 
 
 def _tokenizers(artifacts: Mapping[str, Artifact], files: TokenizerFiles) -> dict[str, Tokenizer]:
-    """Raises ArtifactRefused: one is of no kind that is served here."""
+    """Raises ArtifactRefused: a tokenizer is of a kind that the service cannot read."""
     return {name: _tokenizer(artifact, files[name]) for name, artifact in artifacts.items()}
 
 
@@ -94,7 +94,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
     if VOCABULARY in files:
         vocabulary = Vocabulary.of(files[VOCABULARY], manifest.special_tokens.unk)
         special.update(manifest.special_tokens.model_dump().values(), *(one.target_prefix for one in manifest.targets))
-    # Encoders that come with special tokens of their own were trained on texts as they are.
+    # Encoders with special tokens of their own were trained on texts without any change.
     as_it_is = manifest.task == "embedding" or manifest.pooling == "first"
     return Tokenizer(artifact.path(TOKENIZER), files[TOKENIZER], vocabulary, special, as_it_is)
 

@@ -1,4 +1,4 @@
-"""The models that serve, and which of them a request means."""
+"""A set of models that were loaded together, and which of them a request means."""
 
 import logging
 import time
@@ -31,12 +31,12 @@ class Catalog:
 
     Args:
         embedders: models that were made for embeddings, and the encoders of the translators and classifiers.
-        loops: that run them.
-        loader: of these loops, where they are processes; it ends when the models stop.
-        watch: over the files that they were loaded from.
+        loops: what runs the models.
+        loader: the process that loaded the models, where the loops are processes; it ends when the models stop.
+        watch: notices changes of the files that the models were loaded from.
         ordered: whether the first model answers where several could. Otherwise a translator of fewer languages comes
             before one of more.
-        metrics: that count what they do.
+        metrics: what counts the work of the models.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Catalog:
         self.embedders = list(embedders)
         self._loops = loops
         self.n_users = 0
-        """Requests that use them now."""
+        """Requests that use the models now."""
         self._loader = loader
         self._watch = watch
         self._changed: dict[str, list[str]] = {}
@@ -81,7 +81,7 @@ class Catalog:
             loop.start()
 
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered, and may still ask for attention."""
+        """Take no new requests; accepted requests are still answered, and may still ask for attention."""
         for task, _, pool in self._serving():
             if task != "attention":
                 pool.drain()
@@ -106,8 +106,8 @@ class Catalog:
         return "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or None
 
     def look_at_files(self) -> None:
-        """Notice which files have changed. Answers stay what they were, but a loop or a service that starts anew would
-        not be what runs now."""
+        """Notice which files have changed. Answers do not change with them, but a worker or a service that starts anew
+        would load the changed files."""
         changed = self._watch.changed() if self._watch is not None else {}
         for name in changed.keys() - self._changed.keys():
             logger.error(
@@ -140,11 +140,11 @@ class Catalog:
         return self._directions[name]
 
     def classifier(self, name: str | None) -> Classifier:
-        """The one model that fits.
+        """Return the one classifier that fits.
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
-            UnprocessableRequest: there are several; the message names them.
+            UnprocessableRequest: several classifiers fit; the message names them.
         """
         classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
@@ -153,12 +153,12 @@ class Catalog:
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
-        """The one model that fits; a language chooses among translators. Without one, models that were made for
-        embeddings come before the encoders of others.
+        """Return the one embedder that fits: the encoder of a translator that reads the language `source`. Without a
+        source, models that were made for embeddings come before the encoders of others.
 
         Raises:
             UnknownModel: no model has this name.
-            UnprocessableRequest: none reads the language, or several models could serve; the message names them.
+            UnprocessableRequest: no translator reads the language, or several models fit; the message names them.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
@@ -189,7 +189,7 @@ class Catalog:
         )
 
     def states(self) -> list[ModelState]:
-        """For the gauges: a model once for each task that it serves."""
+        """Tell how each model does in each of its tasks, for the gauges."""
         found: dict[tuple[str, str], ModelState] = {}
         for task, model, pool in self._serving():
             states = pool.states()
@@ -206,7 +206,7 @@ class Catalog:
         return list(found.values())
 
     def _serving(self) -> Iterator[tuple[str, Model, Pool[Any]]]:
-        """Each task of each model, and its pool."""
+        """Yield each task of each model, and its pool."""
         yield from (("translation", model, pool) for model in self.translators for pool in (model.greedy, model.beam))
         yield from (("classification", model, model.pool) for model in self.classifiers)
         yield from (("embedding", model, model.pool) for model in self.embedders)

@@ -1,5 +1,5 @@
-"""Which translator goes from one language to another, and which two do it together, through a pivot: a language that
-one writes and the other reads."""
+"""Which translator has a direction, or which two have it together through a pivot: a language that the first one
+writes and the second one reads."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -64,13 +64,13 @@ class Directions:
         return (self._known_plan if is_short else self._plan)(source, target, pivot)
 
     def sources(self, target: str | None = None, pivot: bool = False) -> list[str]:
-        """The languages that are translated, or those that are translated into the target.
+        """Return the languages that are translated, or the languages that are translated into the target.
 
         Args:
             pivot: whether two models may do it together.
 
         Raises:
-            UnprocessableRequest: nobody translates into the target.
+            UnprocessableRequest: no model translates into the target.
         """
         found: dict[str, None] = {}
         for wanted in Wanted.closest_first(target):
@@ -90,10 +90,10 @@ class Directions:
         return list(found)
 
     def target(self, target: str | None) -> str:
-        """The language into which is translated, by its name.
+        """Return the name of the target language.
 
         Raises:
-            UnprocessableRequest: nobody translates into it, or none is named and there are several.
+            UnprocessableRequest: no model translates into it, or the request names none and there are several.
         """
         for wanted in Wanted.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
@@ -104,10 +104,10 @@ class Directions:
         raise UnprocessableRequest(self._nobody(None, target))
 
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
-        """The first model that has the direction, or two that have it together.
+        """Return the first model that has the direction, or two models that have it together.
 
         Args:
-            pivot: whether two may.
+            pivot: whether two models may.
 
         Raises:
             UnprocessableRequest: no direction fits, or several do; the message names them.
@@ -124,7 +124,7 @@ class Directions:
         return through
 
     def reachable(self) -> list[Reachable]:
-        """Every language, with those into which it is translated."""
+        """Return every language, with the languages into which it is translated."""
         sides = [
             (one.languages.sources.by_name.keys(), one.languages.targets.by_name.keys()) for one in self._translators
         ]
@@ -148,7 +148,7 @@ class Directions:
         return Plan(route[0][1].source, route[-1][1].target, route)
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
-        """Raises UnprocessableRequest: several could serve."""
+        """Raises UnprocessableRequest: several directions fit."""
         for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
             fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
             if fitting:
@@ -163,7 +163,7 @@ class Directions:
         return fitting[0]
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
-        """Through English if it can be, or else through what the first model that can writes."""
+        """Find two models that meet in English, or else in the first language in which two models meet."""
         before = self._met((wanted, ANY) for wanted in Wanted.of_sources(source))
         after = {direction.source for direction in self._met((ANY, wanted) for wanted in Wanted.closest_first(target))}
         found = [direction.target for direction in before if direction.target in after]
@@ -174,7 +174,7 @@ class Directions:
         return None
 
     def _met(self, wishes: Iterator[tuple[Wanted, Wanted]]) -> list[Direction]:
-        """The directions of the first wish that there are any for."""
+        """Return the directions that fit the first wish for which there are any."""
         for source, target in wishes:
             found = [way for one in self._translators for way in one.languages.directions(source, target)]
             if found:
@@ -193,7 +193,7 @@ def some(languages: Sequence[str]) -> str:
 
 
 def _listed(translators: Sequence[Translator], source: Wanted = ANY, target: Wanted = ANY) -> str:
-    """Which directions there are, from and to what is wanted."""
+    """List the directions from the source to the target that are wanted."""
     found = []
     for translator in translators:
         name, listed = translator.manifest.name, _first(MAX_LISTED + 1, translator, source, target)

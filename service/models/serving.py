@@ -21,7 +21,7 @@ class Serving:
     """Holds the models of one server; at first there may be none.
 
     Args:
-        probe_interval_s: how often files are looked at.
+        probe_interval_s: seconds between two looks at the files of the models.
     """
 
     def __init__(self, probe_interval_s: float, catalog: Catalog | None = None) -> None:
@@ -38,7 +38,7 @@ class Serving:
         """The models for a request that begins now.
 
         Raises:
-            Starting, Draining: there are none yet. When the server drains, it is the models that refuse.
+            Starting, Draining: there are no models yet. Where there are models and the server drains, they refuse.
         """
         if self._catalog is None:
             if self.draining:
@@ -57,10 +57,10 @@ class Serving:
         """Serve with these models from now on.
 
         Returns:
-            A task that ends with the former models, when the last request that uses them is answered.
+            A task that ends when the last request that uses the former models is answered.
 
         Raises:
-            StartRefused: they have not proved themselves by a forward pass each, and the former ones stay.
+            StartRefused: a model cannot do a forward pass; the former models stay.
         """
         catalog.start()
         former = self._catalog
@@ -72,7 +72,7 @@ class Serving:
         return self._begin(self._retire(former))
 
     def drain(self) -> None:
-        """Take no new requests; those accepted are still answered."""
+        """Take no new requests; accepted requests are still answered."""
         self.draining = True
         for catalog in self._all():
             catalog.drain()

@@ -46,8 +46,8 @@ def create_app(
     """An application whose lifespan starts the models, and ends when they have answered what they accepted.
 
     Args:
-        reload: loads the models anew, and replaces those that serve.
-        rates: where requests are counted for several servers, if so.
+        reload: loads the models anew, and replaces the models that serve.
+        rates: the socket where requests are counted for several servers; None where this is the only one.
     """
 
     @asynccontextmanager

@@ -1,4 +1,5 @@
-"""A server's life: it listens, loads models or gets them, serves until told to stop, and answers what it accepted."""
+"""The life of a server: it listens, loads models or gets them, serves until a signal comes, and answers what it
+accepted."""
 
 import asyncio
 import logging
@@ -29,18 +30,18 @@ from service.workers.loader import Loader
 logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_S = 75
-"""How long an idle connection stays open. Clients and proxies usually keep one for a minute; the server keeps it
-longer, because a request that comes while the server closes the connection gets an error and no answer."""
+"""Seconds that an idle connection stays open. Clients and proxies usually keep one for a minute. The server keeps it
+longer, because a request that comes while the server closes its connection gets no answer."""
 
 LOOK_S = 0.05
-"""How often the server checks whether all requests are answered, so that it may stop."""
+"""Pause between two checks whether all requests are answered, so that the server may stop."""
 
 
 def serve(settings: Settings, keys: Keys, sockets: list[socket.socket], loader: Loader | None) -> None:
     """Be the only server, until a signal comes.
 
     Args:
-        loader: that has been begun; None where models run in this process.
+        loader: the process that loads the models already; None where models run in this process.
 
     Raises:
         StartRefused: a model is not as it should be.
@@ -62,7 +63,7 @@ def run(
     """Serve until a signal comes; then answer what was accepted.
 
     Args:
-        rates: where requests are counted for several servers, if so.
+        rates: the socket where requests are counted for several servers; None where this is the only one.
 
     Raises:
         StartRefused: a model is not as it should be.
@@ -89,12 +90,12 @@ def run(
 
 
 class Server(uvicorn.Server):
-    """Drains the models as soon as a signal asks the server to stop. While answers still go out the server listens, so
+    """Drains the models as soon as a signal asks the server to stop. While answers still go out, the server listens, so
     that health checks and new clients are told that it is draining.
 
     Args:
-        drain_timeout_s: after this, requests in an engine fail, and a second later all others are cancelled.
-        drain_delay_s: for so long it listens even if all requests are answered.
+        drain_timeout_s: seconds after which requests in an engine fail; a second later all others are cancelled.
+        drain_delay_s: seconds for which it listens even if all requests are answered.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self.failure: BaseException | None = None
-        """What ended the server, if it was no signal."""
+        """The error that ended the server; None where a signal did."""
         self._serving = serving
         self._origin = origin
         self._keys = keys
@@ -155,7 +156,8 @@ class Server(uvicorn.Server):
         task.add_done_callback(self._tasks.discard)
 
     async def _listen_while_answering(self) -> None:
-        """What is left of the drain timeout is for clients that read their answers slowly."""
+        """Listen until the accepted requests are answered, and leave the rest of the drain timeout to clients that read
+        slowly."""
         accepted = set(self.server_state.tasks)
         logger.info("draining: %d requests are still to be answered", len(accepted))
         began = time.monotonic()

@@ -35,8 +35,8 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 
     Args:
         supervisor_file: the file descriptor of a socket to the supervisor.
-        joins: whether others serve already: nobody may be told by this one that it is starting.
-        rates: the path where requests are counted, if they are.
+        joins: whether other servers serve already: then this one must not listen before it has models.
+        rates: the path of the socket where requests are counted; empty where they are not.
     """
     settings = read_settings()
     settings.log.configure()
@@ -47,11 +47,11 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 
 
 class SupervisedOrigin:
-    """Takes the models that the supervisor tells of, one set after the other.
+    """Serves with the models that the supervisor loads, one set after the other.
 
     A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
     and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
-    it has no use for the models before any more.
+    it does not use the former models any more.
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class SupervisedOrigin:
         await self._may_listen.wait()
 
     async def run(self) -> None:
-        """Listen to the supervisor; without it, end."""
+        """Follow the supervisor, and end when it has gone."""
         try:
             await self._listen()
         finally:
             self._may_listen.set()
             self._has_ended = True
-            for refusal in self._reloads.values():  # nobody else would answer
+            for refusal in self._reloads.values():  # nothing else would resolve them
                 refusal.set_result(ENDED)
         os.kill(os.getpid(), signal.SIGTERM)
 
     async def reload(self) -> None:
-        """Let the supervisor load models anew for all servers.
+        """Let the supervisor load the models anew for all servers.
 
         Raises:
-            ReloadRefused: they cannot be, or are being loaded.
+            ReloadRefused: they cannot be loaded, or are being loaded.
         """
         if self._outgoing is None:
             raise ReloadRefused("models are being loaded already")
@@ -124,7 +124,7 @@ class SupervisedOrigin:
         self._may_listen.set()
 
     def _tell(self, *message: Any) -> None:
-        assert self._outgoing is not None, "whoever tells something has listened"
+        assert self._outgoing is not None, "messages are sent after the connection is open"
         self._outgoing.write(packed(*message))
 
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:

@@ -1,12 +1,12 @@
-"""Several server processes on one port, before the same loops.
+"""Several server processes on one port, which share the same workers.
 
-    supervisor    begins the servers and replaces those that die or hang; counts the rates of clients for all
+    supervisor    starts the servers, replaces a server that dies or hangs, counts the rates of clients for all
       server      HTTP
       server
-      loader      and its loops
+      loader      and its workers
 
-A server that dies costs its own connections alone. Each listens on its own socket, and the system deals out connections
-(SO_REUSEPORT): sockets that processes share would give most of them to whoever wakes first.
+A server that dies costs its own connections alone. Each server listens on its own socket, and the system distributes
+connections (SO_REUSEPORT): on a shared socket, most of them would go to the process that wakes first.
 """
 
 import asyncio
@@ -41,24 +41,24 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.05
-"""How often the supervisor looks after its servers."""
+"""Pause between two looks at the servers."""
 
 BEAT_S = 1.0
-"""How often servers are told something, so that it can be seen whether they read it."""
+"""Pause between two messages to each server, by which the supervisor sees whether the server reads."""
 
 END_S = 5.0
-"""In which a server ends that has drained, or is killed."""
+"""Time in which a server that has drained must end; then it is killed."""
 
 SHORT_LIFE_S = 5.0
-"""A server that dies younger than this is replaced after as long."""
+"""Age before which a server that has died is not replaced, so that one that cannot start is not started all the time."""
 
 
 def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
     """Serve until a signal comes.
 
     Args:
-        sockets: which hold the port; they do not listen.
-        loader: that has been begun.
+        sockets: sockets that hold the port; they do not listen.
+        loader: the process that loads the models already.
 
     Raises:
         StartRefused: a model is not as it should be.
@@ -72,11 +72,11 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
 
 
 class Supervisor:
-    """Begins servers, and gives them the models.
+    """Starts servers, and gives them the models.
 
     Args:
-        directory: a folder of this service alone.
-        loader: that has been begun.
+        directory: a folder that no other service uses.
+        loader: the process that loads the models already.
     """
 
     def __init__(self, settings: Settings, directory: Path, port: int, loader: Loader, n_servers: int) -> None:
@@ -98,7 +98,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Replace servers that die, until a signal comes; then let all answer what they have accepted.
+        """Replace servers that die, until a signal comes; then let all servers answer what they have accepted.
 
         Raises:
             StartRefused: a model is not as it should be.
@@ -143,11 +143,11 @@ class Supervisor:
                     server.begun_at = time.monotonic()  # it is tried again as if this one had been begun
 
     async def _end_what_hangs(self, loading: "asyncio.Task[None]") -> None:
-        """Kill servers that read nothing: others take their place. Silence is counted in looks, not by the clock: a
-        server is not to blame when the whole service was paused.
+        """Kill servers that read nothing; they are replaced. Silence is counted in looks, not by the clock: a server is
+        not to blame when the whole machine was paused.
 
         Args:
-            loading: of the first models, before which nobody may be told that all are ready.
+            loading: loads the first models; before it is done, no server may be told that all are ready.
         """
         while True:
             await asyncio.sleep(BEAT_S)
@@ -159,13 +159,13 @@ class Supervisor:
                     server.tell("all are ready")
 
     async def _begin(self, joins: bool = False) -> "_Server":
-        """A server.
+        """Start a server.
 
         Args:
-            joins: others that serve already.
+            joins: whether other servers serve already.
         """
         ours, theirs = socket.socketpair()
-        # The supervisor says when to stop: a terminal interrupts the whole group.
+        # A terminal interrupts the whole group of processes; the supervisor says when to stop.
         ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
         begin = "import sys; from service.server.supervised import main; main(*map(int, sys.argv[1:4]), sys.argv[4])"
         process = subprocess.Popen(  # noqa: S603  this Python, and words of our own
@@ -222,7 +222,7 @@ class Supervisor:
             raise
 
     async def _take(self, loaded_by: tuple[Loader, Loaded]) -> None:
-        """Give the models to all servers; the first ones must be taken by all before anybody is told they are ready.
+        """Give the models to all servers. All must have taken the first models before any is told that all are ready.
 
         Raises:
             StartRefused: a model cannot do a forward pass.
@@ -253,7 +253,11 @@ class Supervisor:
         await asyncio.to_thread(catalog.stop, 0.0)
 
     def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
-        """Let all servers take these models; what tells that they have no use for the former ones any more."""
+        """Let all servers take these models.
+
+        Returns:
+            Events, each of which is set when a server does not use the former models any more.
+        """
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
@@ -261,7 +265,7 @@ class Supervisor:
         return [server.take(self._generation, loaded) for server in self._servers]
 
     def _tell_of_loop(self, how: str) -> None:
-        """A loop has ended: one server counts it. Called from a thread of the loader's."""
+        """Let one server count a worker that has ended. Called in a thread of the loader."""
 
         def tell() -> None:
             alive = (server for server in self._servers if server.process.poll() is None)
@@ -284,7 +288,7 @@ class Supervisor:
 
 
 class _Server:
-    """A process, and what it was told and tells (see supervised.py)."""
+    """A server process, as its supervisor sees it; supervised.py lists the messages."""
 
     def __init__(
         self, process: "subprocess.Popen[bytes]", incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter
@@ -292,7 +296,7 @@ class _Server:
         self.process = process
         self.begun_at = time.monotonic()
         self.taken: dict[int, asyncio.Event] = {}
-        """By the number of a set of models, when it has no use for those before."""
+        """By the number of a set of models: set when the server does not use the former models any more."""
         self._incoming = incoming
         self._outgoing = outgoing
         self._has_gone = False
@@ -306,21 +310,21 @@ class _Server:
         return self.taken[generation]
 
     def tell(self, *message: Any) -> None:
-        """A server that has gone hears nothing."""
+        """Send a message, unless the server has gone."""
         if not self._has_gone:
             self._outgoing.write(packed(*message))
 
     def hangs(self) -> bool:
-        """Whether it has read nothing of what it was told for too long; asked every BEAT_S.
+        """Tell whether the server has read nothing for too long; called every BEAT_S.
 
-        One that has taken no models yet may still import its libraries.
+        A server that has taken no models yet may still be importing its libraries.
         """
         self._silent_s = self._silent_s + BEAT_S if untaken_bytes(self._outgoing.transport) else 0.0
         has_begun = any(taken.is_set() for taken in self.taken.values())
         return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
 
     def end(self, ends_at: float) -> None:
-        """Wait for its end, and kill it if it has not ended by then."""
+        """Wait for the end of the process, and kill it at `ends_at`."""
         try:
             self.process.wait(max(0.0, ends_at - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -329,7 +333,7 @@ class _Server:
             self.process.wait()
 
     async def messages(self) -> AsyncIterator[tuple[Any, ...]]:
-        """Until it has gone."""
+        """Yield the messages of the server, until it has gone."""
         unpacker = Unpacker()
         with suppress(OSError):
             while received := await self._incoming.read(READ_BYTES):
