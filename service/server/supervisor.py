@@ -50,7 +50,8 @@ END_S = 5.0
 """Time in which a server that has drained must end; then it is killed."""
 
 SHORT_LIFE_S = 5.0
-"""Age that a server must have reached to be replaced when it dies: one that cannot start is not started all the time."""
+"""Time from the start of a server before which it is not replaced, so that one that cannot start is not started all the
+time."""
 
 
 def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, n_servers: int) -> None:
