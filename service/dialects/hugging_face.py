@@ -141,7 +141,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
     async def run_task(request: PipelineRequest, http: Request, name: str, task: str) -> Response:
         """Do one of the tasks of a model."""
         if task not in RUN:
-            raise UnknownPath(f"no task is named {task!r}; there are {', '.join(RUN)}")
+            raise UnknownPath(f"No task is named {task!r}; available: {', '.join(RUN)}")
         with serving.use() as models:
             answer = await RUN[task](models, name, request, settings, http.state.timing)
         return await compression.answer(to_json(answer), http, "application/json")
@@ -166,7 +166,7 @@ async def _translate(
     generate = asked.generate_parameters or {}
     for key in generate.keys() - GENERATE.keys():
         raise UnprocessableRequest(
-            f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are"
+            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
         )
     options = {GENERATE[key]: value for key, value in generate.items()}
     fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
@@ -180,10 +180,12 @@ async def _classify(
 ) -> list[list[Scored]]:
     asked, classifier = _asked(request), models.classifier(name)
     if asked.candidate_labels is not None:
-        raise UnprocessableRequest(f"parameters.candidate_labels are not followed here; {name} has its own labels")
+        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
     own = classifier.manifest.label_activation
     if asked.function_to_apply not in (None, own):
-        raise UnprocessableRequest(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
+        raise UnprocessableRequest(
+            f"`parameters.function_to_apply` must be {own} for {name}, not {asked.function_to_apply}"
+        )
     native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
     predictions = await classifier.classify(native, within_limits(native, settings), timing)
     return [
@@ -202,7 +204,7 @@ async def _compare(
     models: Models, name: str, request: PipelineRequest, settings: Settings, timing: Timing
 ) -> list[float]:
     if not isinstance(request.inputs, Similarity):
-        raise InvalidFields([(("inputs",), "must be an object of source_sentence and sentences")])
+        raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     asked = _asked(request).model_copy(update={"normalize": True})
     rows = np.array(await _embeddings(models, name, texts, asked, settings, timing))
@@ -214,9 +216,7 @@ async def _embeddings(
 ) -> list[list[float]]:
     embedder = models.embedder(name, None)
     if asked.dimensions not in (None, embedder.dimensions):
-        raise UnprocessableRequest(
-            f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}"
-        )
+        raise UnprocessableRequest(f"`dimensions` must be {embedder.dimensions} for {name}, not {asked.dimensions}")
     normalize = asked.normalize is not False
     fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
     native = as_native(EmbedRequest, fields, SENT_AS)

@@ -18,7 +18,7 @@ def named(models: Models, name: str) -> Model:
     """
     by_name = {model.manifest.name: model for model in models}
     if name not in by_name:
-        raise UnknownModel(f"no model is named {name!r}; there are {', '.join(by_name)}")
+        raise UnknownModel(f"No model is named {name!r}; available: {', '.join(by_name)}")
     return by_name[name]
 
 
@@ -32,4 +32,4 @@ def check_ready(serving: Serving, name: str) -> None:
     with serving.use() as models:
         named(models, name)
     if not is_ready(serving, name):
-        raise NotReady(f"{name} is not ready; /health/ready says why")
+        raise NotReady(f"Model {name} is not ready; /health/ready says why")

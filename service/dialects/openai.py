@@ -41,7 +41,7 @@ class OpenAIError(ErrorBody):
 
 def _no_token_ids(value: object) -> object:
     if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
-        raise ValueError("token ids are not taken here, send texts")
+        raise ValueError("must be texts; token ids are not supported")
     return value
 
 
@@ -131,7 +131,7 @@ def _names(models: Models) -> list[str]:
 
 def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
     if request.dimensions not in (None, embedder.dimensions):
-        own = f"embeddings of {embedder.manifest.name} have {embedder.dimensions}, not {request.dimensions}"
+        own = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
         raise InvalidFields([(("dimensions",), own)])
 
 

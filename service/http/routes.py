@@ -124,7 +124,7 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
         """Every model's last forward pass succeeded and is recent, and requests are taken."""
         reason = serving.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Status(status="ready")
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from service.base.artifact import TOKENIZER, VOCABULARY, Artifact
-from service.base.errors import UnknownModel, UnprocessableRequest
+from service.base.errors import InvalidFields, ModelRequired, UnknownModel
 from service.base.metrics import Metrics, ModelState
 from service.base.settings import Settings
 from service.engine.loop import Loop
@@ -129,12 +129,12 @@ class Models:
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
-            UnprocessableRequest: there are several; the message names them.
+            ModelRequired: there are several; the message names them.
         """
         classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
-            raise UnprocessableRequest(f"several models could serve, name one: {names}")
+            raise ModelRequired(f"`model` is required; available: {names}")
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
@@ -143,7 +143,7 @@ class Models:
 
         Raises:
             UnknownModel: no model has this name.
-            UnprocessableRequest: none reads the language, or several models could serve; the message names them.
+            InvalidFields, ModelRequired: none reads the language, or several do; the message names them.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
@@ -152,9 +152,16 @@ class Models:
             readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise UnprocessableRequest(f"no translator here reads {source}; there are {_languages(embedders)}")
+            raise InvalidFields(
+                [
+                    (
+                        ("source",),
+                        f"must be a language that a model reads, not {source}; available: {_languages(embedders)}",
+                    )
+                ]
+            )
         if len(fitting) > 1 and not self._ordered:
-            raise UnprocessableRequest(f"several models could serve, name model or source: {_languages(fitting)}")
+            raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
@@ -166,7 +173,7 @@ class Models:
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
         others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
         raise UnknownModel(
-            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
+            f"No model {f'named {name!r} ' if name is not None else ''}can {verb} here; available: {names}"
             + (f" ({name} can {' and '.join(others)})" if others else "")
         )
 

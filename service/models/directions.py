@@ -4,7 +4,7 @@ one writes and the other reads."""
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import TargetRequired, UnsupportedLanguagePair
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
@@ -37,7 +37,7 @@ class Directions:
             pivot: whether two models may do it together.
 
         Raises:
-            UnprocessableRequest: nobody translates into the target.
+            UnsupportedLanguagePair: nobody translates into the target.
         """
         found: dict[str, None] = {}
         for wanted in Wanted.closest_first(target):
@@ -47,7 +47,7 @@ class Directions:
             if found:
                 break
         else:
-            raise UnprocessableRequest(self._nobody(None, target))
+            raise UnsupportedLanguagePair(self._nobody(None, target))
         if pivot and self._name is None and target is not None:
             direct = found.keys()
             for one in self._translators:
@@ -60,15 +60,15 @@ class Directions:
         """The language into which is translated, by its name.
 
         Raises:
-            UnprocessableRequest: nobody translates into it, or none is named and there are several.
+            UnsupportedLanguagePair, TargetRequired: nobody does, or none is named and there are several.
         """
         for wanted in Wanted.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
             if len(found) > 1 and target is None:
-                raise UnprocessableRequest(f"several could be meant, name target: {some([*found])}")
+                raise TargetRequired(f"`target` is required; available: {some([*found])}")
             if found:
                 return next(iter(found))
-        raise UnprocessableRequest(self._nobody(None, target))
+        raise UnsupportedLanguagePair(self._nobody(None, target))
 
     def has(self, source: str, target: str) -> bool:
         """Whether one model has the direction."""
@@ -81,7 +81,7 @@ class Directions:
             pivot: whether two may.
 
         Raises:
-            UnprocessableRequest: no direction fits, or several do; the message names them.
+            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
         """
         direct = self._direct(source, target)
         if direct is not None:
@@ -90,8 +90,8 @@ class Directions:
         if self._name is None and source is not None and target is not None and not are_same(source, target):
             through = self._through_pivot(source, target)
         if through is None or not pivot:
-            offer = f"; with pivot it goes through {through[0][1].target}" if through else ""
-            raise UnprocessableRequest(self._nobody(source, target) + offer)
+            offer = f"; with `pivot` it goes through {through[0][1].target}" if through else ""
+            raise UnsupportedLanguagePair(self._nobody(source, target) + offer)
         return through
 
     def reachable(self) -> list[Reachable]:
@@ -109,7 +109,7 @@ class Directions:
         return sorted(found, key=lambda one: one.language)
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
-        """Raises UnprocessableRequest: several could serve."""
+        """Raises TargetRequired: several could serve."""
         for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
             fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
             if fitting:
@@ -120,7 +120,7 @@ class Directions:
             fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
         if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
             named = _listed(self._translators, *wanted)
-            raise UnprocessableRequest(f"several could serve, name model, source and target: {named}")
+            raise TargetRequired(f"`target` is required; available: {named}")
         return fitting[0]
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
@@ -143,9 +143,9 @@ class Directions:
         return []
 
     def _nobody(self, source: str | None, target: str | None) -> str:
-        nobody = "no model translates" if self._name is None else f"{self._name} does not translate"
+        nobody = "No model translates" if self._name is None else f"Model {self._name} does not translate"
         asked = f"from {source or 'any language'} to {target or 'any language'}"
-        return f"{nobody} {asked}; there are {_listed(self._translators)}"
+        return f"{nobody} {asked}; available: {_listed(self._translators)}"
 
 
 def some(languages: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Iterable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from service.base.errors import UnknownGlossary, UnprocessableRequest
+from service.base.errors import UnknownGlossary, UnprocessableRequest, UnsupportedOption
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
 from service.models.catalog import Models
@@ -80,7 +80,7 @@ async def stream(
         RequestError: as above.
     """
     if request.attention:
-        raise UnprocessableRequest("attention comes with a whole answer, not with one in pieces")
+        raise UnsupportedOption("`attention` is not supported in a streamed answer")
     heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def hear(i: int, piece: str) -> None:
@@ -187,7 +187,7 @@ async def _stored(
     if request.glossary_id is None:
         return None
     if glossaries is None:
-        raise UnknownGlossary(f"there is no glossary {request.glossary_id}")
+        raise UnknownGlossary(f"No glossary has the id {request.glossary_id}")
     return await glossaries.table(request.glossary_id, source, target)
 
 

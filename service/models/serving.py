@@ -45,9 +45,9 @@ class Serving:
             Unavailable: there are none yet. When the server drains, it is the models that refuse.
         """
         if self._models is None and self.draining:
-            raise Draining("the service is draining and takes no new requests", retry_after_s=5)
+            raise Draining("The service is draining and takes no new requests", retry_after_s=5)
         if self._models is None:
-            raise Starting("the service is starting: its models are loading")
+            raise Starting("The service is starting: its models are loading")
         return _Use(self._models)
 
     def start(self) -> None:
@@ -158,7 +158,7 @@ async def proven(models: Models) -> None:
     except BaseException as error:
         await asyncio.to_thread(models.stop, 0.0)
         if isinstance(error, TimeoutError):
-            raise StartRefused(f"models have not proved themselves in {PROVEN_S:.0f} s: {reason}") from None
+            raise StartRefused(f"Models did no forward pass within {PROVEN_S:.0f} s: {reason}") from None
         raise
 
 

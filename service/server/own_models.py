@@ -42,8 +42,8 @@ class OwnModels:
             ReloadRefused: they cannot be, or are being loaded.
         """
         if self._loading is not None and not self._loading.done():
-            logger.warning("models are being loaded already")
-            raise ReloadRefused("models are being loaded already")
+            logger.warning("Models are being loaded already")
+            raise ReloadRefused("Models are being loaded already")
         logger.info("loading the models anew")
         self._loading = asyncio.create_task(self._load_anew())
         await asyncio.shield(self._loading)
@@ -54,10 +54,10 @@ class OwnModels:
             await self._load(None)
         except StartRefused as error:
             logger.error("the models stay as they are: %s", error)
-            raise ReloadRefused(f"the models stay as they are: {error}") from None
+            raise ReloadRefused(f"The models stay as they are: {error}") from None
         except Exception:
             logger.exception("the models stay as they are")
-            raise ReloadRefused("the models stay as they are: an unexpected error, which the log has") from None
+            raise ReloadRefused("The models stay as they are: unexpected error; the log has it") from None
 
     async def _load(self, loader: Loader | None) -> None:
         models = await in_daemon_thread(lambda: load_models(self._settings, self._metrics, loader))

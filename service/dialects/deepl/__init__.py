@@ -37,7 +37,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """Those that are translated, or with the type target those that are translated into."""
         kind = (await fields_of(http)).get("type") or "source"
         if kind not in ("source", "target"):
-            raise InvalidFields([(("type",), "it is source or target")])
+            raise InvalidFields([(("type",), "must be source or target")])
         with serving.use() as models:
             directions = models.directions(None)
         return languages.sources(directions) if kind == "source" else languages.targets(directions)

@@ -50,7 +50,7 @@ class LibreTranslateError(ErrorBody):
 
 
 class Disabled(RequestError):  # noqa: N818
-    status, title = 403, "Forbidden"
+    status = 403
 
 
 class LibreTranslateRequest(BaseModel):
@@ -175,7 +175,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
         """Whether texts are translated now."""
         reason = serving.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Health()
 
     @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.documented(403))
