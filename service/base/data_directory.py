@@ -27,9 +27,11 @@ def with_data_directory(settings: Settings) -> Iterator[Settings]:
         try:
             settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StartRefused(f"the folder of data {settings.data} cannot be made: {error.strerror}") from None
+            raise StartRefused(
+                f"The data folder {settings.data} (ATTEND_DATA) cannot be made: {error.strerror}"
+            ) from None
         if not _may_write(settings.data):
-            raise StartRefused(f"the folder of data {settings.data} cannot be written")
+            raise StartRefused(f"The data folder {settings.data} (ATTEND_DATA) cannot be written")
         yield settings
     elif _may_write(DEFAULT if DEFAULT.exists() else Path()):
         yield settings

@@ -60,7 +60,7 @@ class Database:
                 if time.monotonic() >= self._tell_at:
                     logger.error("%s cannot be written: %s", self._file, reason)
                     self._tell_at = time.monotonic() + TELL_S
-                raise NotStored(f"this cannot be stored now: {reason}", retry_after_s=5) from error
+                raise NotStored(f"This cannot be stored now: {reason}", retry_after_s=5) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -32,8 +32,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 PHASES: tuple[Phase, ...] = ("probe", "encode", "decode")
 TASKS = {"greedy": "translation", "beam": "translation"}
 """Tasks of the engines that are not named after theirs."""
-REJECTED = tuple(error.reason for error in (QueueFull, Starting, Draining, Broken))
-CANCELLED = ("client_gone", "deadline", Draining.reason, Broken.reason)
+REJECTED = tuple(error.code for error in (QueueFull, Starting, Draining, Broken))
+CANCELLED = ("client_gone", "deadline", Draining.code, Broken.code)
 """Every reason counts from 0: a series that begins with 1 would hide the first from `increase()`."""
 SHARED_KINDS, SHARED_BYTES = ("counter", "gauge_livesum", "histogram"), 1 << 19
 """Files that each of several servers counts in; every route with every status needs less."""

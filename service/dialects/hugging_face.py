@@ -136,7 +136,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
     async def run_task(request: PipelineRequest, http: Request, name: str, task: str) -> Response:
         """Do one of the tasks of a model."""
         if task not in RUN:
-            raise UnknownPath(f"no task is named {task!r}; there are {', '.join(RUN)}")
+            raise UnknownPath(f"No task is named {task!r}; available: {', '.join(RUN)}")
         answer = await RUN[task](models, name, request, http.state.context)
         return await compression.answer(to_json(answer), http, "application/json")
 
@@ -157,7 +157,7 @@ async def _translate(models: Models, name: str, request: PipelineRequest, contex
     generate = asked.generate_parameters or {}
     for key in generate.keys() - GENERATE.keys():
         raise UnprocessableRequest(
-            f"parameters.generate_parameters.{key} is not followed here; {', '.join(GENERATE)} are"
+            f"`parameters.generate_parameters.{key}` is not supported; available: {', '.join(GENERATE)}"
         )
     options = {GENERATE[key]: value for key, value in generate.items()}
     fields = {"text": _texts(request), "model": name, "source": asked.src_lang, "target": asked.tgt_lang, **options}
@@ -169,10 +169,12 @@ async def _translate(models: Models, name: str, request: PipelineRequest, contex
 async def _classify(models: Models, name: str, request: PipelineRequest, context: Context) -> list[list[Scored]]:
     asked, classifier = _asked(request), models.catalog.classifier(name)
     if asked.candidate_labels is not None:
-        raise UnprocessableRequest(f"parameters.candidate_labels are not followed here; {name} has its own labels")
+        raise UnprocessableRequest(f"`parameters.candidate_labels` is not supported; {name} has its own labels")
     own = classifier.manifest.label_activation
     if asked.function_to_apply not in (None, own):
-        raise UnprocessableRequest(f"parameters.function_to_apply: {name} has {own}, not {asked.function_to_apply}")
+        raise UnprocessableRequest(
+            f"`parameters.function_to_apply` must be {own} for {name}, not {asked.function_to_apply}"
+        )
     native = as_native(ClassifyRequest, {"text": _texts(request), "model": name}, SENT_AS)
     answer = await models.classify(native, context)
     return [
@@ -187,7 +189,7 @@ async def _embed(models: Models, name: str, request: PipelineRequest, context: C
 
 async def _compare(models: Models, name: str, request: PipelineRequest, context: Context) -> list[float]:
     if not isinstance(request.inputs, Similarity):
-        raise InvalidFields([(("inputs",), "must be an object of source_sentence and sentences")])
+        raise InvalidFields([(("inputs",), "must be an object with source_sentence and sentences")])
     texts = [request.inputs.source_sentence, *request.inputs.sentences]
     asked = _asked(request).model_copy(update={"normalize": True})
     rows = np.array(await _embeddings(models, name, texts, asked, context))
@@ -199,9 +201,7 @@ async def _embeddings(
 ) -> list[list[float]]:
     embedder = models.catalog.embedder(name, None)
     if asked.dimensions not in (None, embedder.dimensions):
-        raise UnprocessableRequest(
-            f"dimensions: embeddings of {name} have {embedder.dimensions}, not {asked.dimensions}"
-        )
+        raise UnprocessableRequest(f"`dimensions` must be {embedder.dimensions} for {name}, not {asked.dimensions}")
     normalize = asked.normalize is not False
     fields = {"text": texts, "model": name, "normalize": normalize, "prompt": asked.prompt_name}
     native = as_native(EmbedRequest, fields, SENT_AS)

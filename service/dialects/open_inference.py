@@ -97,7 +97,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
         """Every model is ready."""
         reason = models.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Ready()
 
     @router.get("/v2")
@@ -156,8 +156,8 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
     async def no_such_path(http: Request, path: str) -> None:
         """Without this, a path of which nothing is known would be that of a model, which takes no POST."""
         if any(path.removesuffix(f"/versions/{VERSION}") == model.manifest.name for model in models.catalog):
-            raise MethodNotAllowed(f"{http.url.path} does not take POST", "GET")
-        raise UnknownPath(f"there is nothing at {http.url.path}")
+            raise MethodNotAllowed(f"{http.url.path} does not take POST; allowed: GET", "GET")
+        raise UnknownPath(f"Nothing is at {http.url.path}")
 
     return [health, router]
 
@@ -178,10 +178,10 @@ def _wanted(request: InferRequest, model: Model) -> list[WantedOutput]:
     for output in request.outputs or ():
         if output.name not in names:
             raise UnprocessableRequest(
-                f"outputs: {model.manifest.name} has no {output.name}, it has {', '.join(names)}"
+                f"`outputs` must be of {model.manifest.name}, not {output.name}; available: {', '.join(names)}"
             )
         for parameter in output.parameters.keys() - {"binary_data"}:
-            raise UnprocessableRequest(f"outputs: {output.name} has no parameter {parameter} here, only binary_data")
+            raise UnprocessableRequest(f"`outputs` {output.name} has the parameter {parameter}; available: binary_data")
     return request.outputs or [WantedOutput(name=name) for name in names]
 
 

@@ -39,7 +39,7 @@ class OpenAIError(ErrorBody):
 
 def _no_token_ids(value: object) -> object:
     if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
-        raise ValueError("token ids are not taken here, send texts")
+        raise ValueError("must be texts; token ids are not supported")
     return value
 
 
@@ -121,7 +121,7 @@ def routers(models: Models, _: Settings, access: Access) -> list[APIRouter]:
 
 def _refuse_other_dimensions(request: EmbeddingsRequest, embedder: Embedder) -> None:
     if request.dimensions not in (None, embedder.dimensions):
-        own = f"embeddings of {embedder.manifest.name} have {embedder.dimensions}, not {request.dimensions}"
+        own = f"must be {embedder.dimensions} for {embedder.manifest.name}, not {request.dimensions}"
         raise InvalidFields([(("dimensions",), own)])
 
 

@@ -97,11 +97,11 @@ def _native(kind: type[Native], model: Model, texts: list[str], parameters: Mapp
     options = {key: value for key, value in parameters.items() if not _is_reserved(key)}
     for key in options.keys() - followed:
         options_of_it = ", ".join(sorted(followed)) or "none"
-        raise UnprocessableRequest(f"parameters.{key}: {name} has no such option here; it has {options_of_it}")
+        raise UnprocessableRequest(f"`parameters.{key}` is not an option of {name}; available: {options_of_it}")
     timeout = parameters.get("timeout") or None
     if timeout is not None:
         if type(timeout) is not int or not 0 <= timeout < 2**63:
-            raise UnprocessableRequest(f"parameters.timeout: {timeout!r} is no number of microseconds")
+            raise UnprocessableRequest(f"`parameters.timeout` must be a number of microseconds, not {timeout!r}")
         options["timeout_s"] = timeout / 1e6
     sent_as: dict[str, Sequence[str]] = {field: ("parameters", field) for field in followed}
     return as_native(kind, {**options, "text": texts, "model": name}, sent_as | {"text": (TEXT,)})

@@ -50,7 +50,7 @@ def answer(question: dict[str, Any], file: bytes, most_bytes: int) -> bytes:
     except RequestError as error:
         return packed({"error": type(error).__name__, "detail": str(error)})
     except MemoryError:
-        return packed({"error": "TooLarge", "detail": "the document takes too much memory"})
+        return packed({"error": "TooLarge", "detail": "The document takes too much memory"})
 
 
 if __name__ == "__main__":

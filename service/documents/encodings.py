@@ -7,7 +7,7 @@ import codecs
 import re
 from dataclasses import dataclass
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 
 MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
@@ -36,7 +36,7 @@ def decoded(data: bytes, otherwise: Encoding | None = None) -> tuple[str, Encodi
         otherwise: the encoding where no mark tells it; UTF-8 by default.
 
     Raises:
-        UnprocessableRequest: it is no text in this encoding.
+        InvalidDocument: it is no text in this encoding.
     """
     mark = next(filter(data.startswith, MARKS), b"")
     encoding = Encoding(MARKS[mark], mark) if mark else otherwise or Encoding()
@@ -44,9 +44,9 @@ def decoded(data: bytes, otherwise: Encoding | None = None) -> tuple[str, Encodi
         text = data[len(mark) :].decode(encoding.name, encoding.errors)
     except UnicodeDecodeError as error:
         at = len(mark) + error.start
-        raise UnprocessableRequest(f"the file is not {encoding.name.upper()}: {error.reason} at byte {at}") from None
+        raise InvalidDocument(f"The file is not {encoding.name.upper()}: {error.reason} at byte {at}") from None
     if control := CONTROL.search(text):
-        raise UnprocessableRequest(f"the file is no text: it has the control character {ord(control[0])}")
+        raise InvalidDocument(f"The file is not text: it has the control character {ord(control[0])}")
     return text, encoding
 
 

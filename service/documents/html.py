@@ -4,7 +4,7 @@ import codecs
 import re
 from collections.abc import Sequence
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 from service.documents.contents import Contents
 from service.documents.encodings import AS_BROWSERS_DO, Encoding, decoded
 from service.markup.document import parse
@@ -47,7 +47,7 @@ READ_AS = {
 
 
 def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text in its encoding, or in one that is not known."""
+    """Raises InvalidDocument: it is no text in its encoding, or in one that is not known."""
     html, encoding = decoded(data, _declared(data))
     parts = parse(html).parts
     texts = [_written(part) for part in parts if isinstance(part, Passage)]
@@ -79,5 +79,5 @@ def _declared(data: bytes) -> Encoding | None:
         return None
     read_as = READ_AS.get(found, found)
     if not KNOWN.fullmatch(read_as):
-        raise UnprocessableRequest(f"the file says that its encoding is {name}, which is not known here")
+        raise InvalidDocument(f"The file declares the encoding {name}, which is not supported")
     return Encoding(read_as, errors=AS_BROWSERS_DO)

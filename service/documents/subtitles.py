@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from itertools import chain, groupby, islice
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidDocument
 from service.documents.contents import Contents
 from service.documents.encodings import decoded
 from service.documents.wrapping import balanced, visible, wrapped
@@ -52,11 +52,11 @@ _Exchange = list[_Speech]
 
 
 def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text, or has no cue."""
+    """Raises InvalidDocument: it is no text, or has no cue."""
     text, encoding = decoded(data)
     parts, times = _read(text)
     if not times:
-        raise UnprocessableRequest('the file has no line such as "00:00:01,000 --> 00:00:02,500", so no subtitles')
+        raise InvalidDocument('The file has no subtitles: it has no line such as "00:00:01,000 --> 00:00:02,500"')
     exchanges = _exchanges(_speeches([part for part in parts if isinstance(part, _Line)], times))
     texts = [_texts(exchange) for exchange in exchanges]
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidGlossary
 
 MOST_ENTRIES = 10_000
 """Of one dictionary."""
@@ -58,36 +58,34 @@ def _of_csv(text: str) -> Iterator[tuple[int, list[str]]]:
             if any(cell.strip() for cell in row):
                 yield reader.line_num, row[:2] if len(row) in (2, 4) else row
     except csv.Error as error:
-        raise UnprocessableRequest(f"entries: line {reader.line_num} is no CSV: {error}") from None
+        raise InvalidGlossary(f"`entries` line {reader.line_num} is not CSV: {error}") from None
 
 
 def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> dict[str, str]:
     entries: dict[str, str] = {}
     for number, row in rows:
         terms = [term.strip() for term in row]
-        where = f"entries: {what} {number}"
+        where = f"`entries` {what} {number}"
         if len(terms) != 2:
-            raise UnprocessableRequest(f"{where} has {len(terms)} columns, a term and its translation are 2")
+            raise InvalidGlossary(f"{where} must have 2 columns (a term and its translation), not {len(terms)}")
         for term, side in zip(terms, ("term", "translation"), strict=True):
-            _check(term, f"{where} has a {side}")
+            _check(term, f"{where}: the {side}")
         source, target = terms
         if source in entries:
-            raise UnprocessableRequest(f"{where} has a term for the second time: {source!r}")
+            raise InvalidGlossary(f"{where} repeats the term {source!r}")
         if len(entries) == MOST_ENTRIES:
-            raise UnprocessableRequest(
-                f"entries: there are more than {MOST_ENTRIES}, which is the limit of one dictionary"
-            )
+            raise InvalidGlossary(f"`entries` must have at most {MOST_ENTRIES} terms")
         entries[source] = target
     if not entries:
-        raise UnprocessableRequest("entries: there are none")
+        raise InvalidGlossary("`entries` must not be empty")
     return entries
 
 
 def _check(term: str, which: str) -> None:
     if not term:
-        raise UnprocessableRequest(f"{which} that is empty")
+        raise InvalidGlossary(f"{which} is empty")
     if len(term) > MOST_CHARACTERS:
-        raise UnprocessableRequest(f"{which} of {len(term)} characters, the limit is {MOST_CHARACTERS}")
+        raise InvalidGlossary(f"{which} has {len(term)} characters; the limit is {MOST_CHARACTERS}")
     category = next((found for found in map(unicodedata.category, term) if found in ("Cc", "Cs", "Zl", "Zp")), None)
     if category is not None:
-        raise UnprocessableRequest(f"{which} with a tab, a line end or another character that is no text")
+        raise InvalidGlossary(f"{which} has a tab, a line end or another control character")

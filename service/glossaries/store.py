@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from service.base.database import Database
-from service.base.errors import UnknownGlossary, UnprocessableRequest
+from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
 from service.glossaries.entries import MOST_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.text.languages import are_same, canonical
@@ -80,17 +80,17 @@ class Glossaries:
         self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # by versions of dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
-        """Raises UnprocessableRequest: two dictionaries are of the same pair, or there are too many of something."""
+        """Raises InvalidGlossary, LimitExceeded: two dictionaries have one pair, or there are too many of something."""
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as database:
             (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
             if n_glossaries >= MOST_GLOSSARIES:
-                raise UnprocessableRequest(f"there are {n_glossaries} glossaries, which is the limit; delete one first")
+                raise LimitExceeded(f"There are {n_glossaries} glossaries, which is the limit; delete one first")
             database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
             for (source, target), entries in dictionaries.items():
                 pair = _pair(source, target)
                 if self._entries(database, glossary_id, pair) is not None:
-                    raise UnprocessableRequest(f"there are two dictionaries from {pair[0]} to {pair[1]}")
+                    raise InvalidGlossary(f"Two dictionaries are from {pair[0]} to {pair[1]}")
                 _put(database, glossary_id, pair, entries)
             return self._get(database, glossary_id)
 
@@ -129,7 +129,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            UnprocessableRequest: there would be too many of something.
+            InvalidGlossary: there would be too many of something.
         """
         with self._database.writing() as database:
             self._get(database, glossary_id)
@@ -145,7 +145,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            UnprocessableRequest: there are too many of something.
+            InvalidGlossary: there are too many of something.
         """
         pair = _pair(source, target)
         with self._database.writing() as database:
@@ -176,7 +176,7 @@ class Glossaries:
 
         Raises:
             UnknownGlossary: there is none.
-            UnprocessableRequest: it has no dictionary for these languages, or there are too many.
+            GlossaryMismatch, LimitExceeded: it has no dictionary for these languages, or there are too many.
         """
         return await asyncio.to_thread(self._table, glossary_id, source, target)
 
@@ -186,7 +186,7 @@ class Glossaries:
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
         if len(ids) > MOST_AT_ONCE:
-            raise UnprocessableRequest(f"there are {len(ids)} glossaries, the limit is {MOST_AT_ONCE}")
+            raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MOST_AT_ONCE}")
         with self._database.reading() as database:
             found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
@@ -202,10 +202,10 @@ class Glossaries:
 
     def _get(self, database: sqlite3.Connection, glossary_id: str) -> Glossary:
         if not ID.fullmatch(glossary_id):
-            raise UnknownGlossary(f"there is no glossary {glossary_id}")
+            raise UnknownGlossary(f"No glossary has the id {glossary_id}")
         row = database.execute("SELECT name, created_at FROM glossaries WHERE id = ?", (glossary_id,)).fetchone()
         if row is None:
-            raise UnknownGlossary(f"there is no glossary {glossary_id}")
+            raise UnknownGlossary(f"No glossary has the id {glossary_id}")
         pairs = database.execute(
             "SELECT source, target, n_entries FROM dictionaries WHERE glossary = ? ORDER BY rowid",
             (glossary_id,),
@@ -222,36 +222,36 @@ class Glossaries:
 
 def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
     if len(entries) > MOST_ENTRIES:
-        raise UnprocessableRequest(f"the dictionary has {len(entries)} entries, the limit is {MOST_ENTRIES}")
+        raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MOST_ENTRIES}")
     row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
     database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
     if n_dictionaries > MOST_DICTIONARIES:
-        raise UnprocessableRequest(f"the glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
+        raise InvalidGlossary(f"The glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Raises UnprocessableRequest: one is no language, or both are the same."""
+    """Raises InvalidGlossary: one is no language, or both are the same."""
     for code in (source, target):
         if not CODE.fullmatch(code):
-            raise UnprocessableRequest(f"{code} is no code of a language")
+            raise InvalidGlossary(f"{code} is not a language code")
     source, target = canonical(source) or source, canonical(target) or target
     if source == target:
-        raise UnprocessableRequest(f"a dictionary is of two languages, and both are {source}")
+        raise InvalidGlossary(f"A dictionary needs two languages; both are {source}")
     return source, target
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises UnprocessableRequest."""
+    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises GlossaryMismatch."""
     wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]
     if not meant:
-        raise UnprocessableRequest(_no_dictionary(glossary, source, target))
+        raise GlossaryMismatch(_no_dictionary(glossary, source, target))
     return wanted if wanted in meant else meant[0]
 
 
 def _no_dictionary(glossary: Glossary, source: str, target: str) -> str:
     there = ", ".join(f"{one.source} to {one.target}" for one in glossary.dictionaries) or "none"
-    return f"the glossary {glossary.name!r} has no dictionary from {source} to {target}; there are: {there}"
+    return f"Glossary {glossary.name!r} has no dictionary from {source} to {target}; available: {there}"

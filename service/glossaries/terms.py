@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import LimitExceeded
 from service.schemas.patterns import compiled
 from service.segments.kept_spans import Kept
 from service.text.scripts import LETTER
@@ -74,13 +74,13 @@ class Terms:
         """Where the terms are in a text, whole words alone; of two that begin together the longer one first.
 
         Raises:
-            UnprocessableRequest: patterns match too often.
+            LimitExceeded: patterns match too often.
         """
         if not self._tables and not self._patterns:
             return []
         matches = [*islice(self._matches(text), MOST_MATCHES + 1)]
         if len(matches) > MOST_MATCHES:
-            raise UnprocessableRequest(f"patterns of keep match more than {MOST_MATCHES:,} times in a text")
+            raise LimitExceeded(f"Patterns of `keep` match more than {MOST_MATCHES:,} times in a text")
         terms = [kept for table in self._tables for kept in table.found(text)]
         terms += [Kept(span) for span in matches if span.start < span.end]
         return sorted(terms, key=lambda kept: (kept.span.start, -kept.span.end))

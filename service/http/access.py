@@ -97,9 +97,9 @@ def key_check(keys: Keys, credentials: Credentials) -> Check:
     async def check(request: Request) -> None:
         key = await credentials.key(request)
         if key is None:
-            raise KeyMissing(f"this service wants a key: {credentials.hint}")
+            raise KeyMissing(f"A key is required: {credentials.hint}")
         if not keys.have(key):
-            raise KeyWrong("the key is not one of this service's keys")
+            raise KeyWrong("The key is not one of this service's keys")
 
     return check
 
@@ -151,7 +151,7 @@ class RemoteRateLimiter:
             except (OSError, ValueError):  # at its end a line is empty
                 if streams is not None:
                     streams[1].close()
-                raise Draining("the process that counts requests does not answer", retry_after_s=5) from None
+                raise Draining("The process that counts requests does not answer", retry_after_s=5) from None
             self._streams = streams
             return answer
 
@@ -165,6 +165,6 @@ def rate_check(rate: str, limiter: RateLimiter | RemoteRateLimiter, credentials:
         client = address if key is None else key.decode("latin-1")
         wait_s = limiter.wait_s(client) if isinstance(limiter, RateLimiter) else await limiter.wait_s(client)
         if wait_s > 0:
-            raise RateLimited(f"more than {parse(rate)} from this client", retry_after_s=wait_s)
+            raise RateLimited(f"Rate limit exceeded: {parse(rate)} for each client", retry_after_s=wait_s)
 
     return check

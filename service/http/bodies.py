@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 ReadBody = Callable[[type[Any], Request], Awaitable[Any]]
 
-MOST_FIELDS = 1000
+MAX_FORM_FIELDS = 1000
 """Of a form, repeated ones too."""
 
 
@@ -91,24 +91,26 @@ async def _of_body(request: Request) -> dict[str, Any]:
 async def _of_parts(request: Request) -> dict[str, Any]:
     try:
         # Its size is limited already: so may be that of a field.
-        form = await request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=2**31)
+        form = await request.form(max_files=MAX_FORM_FIELDS, max_fields=MAX_FORM_FIELDS, max_part_size=2**31)
     except HTTPException as error:
-        raise BadRequest(f"the body is not a form: {error.detail}") from None
+        raise BadRequest(f"The body is not a form: {error.detail}") from None
     except UnicodeError as error:
-        raise BadRequest(f"the body is not in the charset that it declares: {error}") from None
+        raise BadRequest(f"The body is not in the charset that it declares: {error}") from None
     except OSError as error:  # of the temporary file that a large part is written to
         logger.error("no room for an uploaded file: %s", error)
-        raise NotStored("the service has no room for the file now", retry_after_s=5) from None
+        raise NotStored("The service has no room for the file now", retry_after_s=5) from None
     return _gathered(form.multi_items())
 
 
 def _of_form(form: bytes, where: str) -> dict[str, Any]:
     try:
-        return _gathered(parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS))
+        return _gathered(
+            parse_qsl(form.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
+        )
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the {where} is not UTF-8: {error.reason}") from None
+        raise BadRequest(f"The {where} is not UTF-8: {error.reason}") from None
     except ValueError:
-        raise BadRequest(f"the {where} is a form of more than {MOST_FIELDS} fields") from None
+        raise BadRequest(f"The {where} must have at most {MAX_FORM_FIELDS} fields") from None
 
 
 def _gathered(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:

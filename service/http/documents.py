@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request, Response, UploadFile
 from pydantic import BaseModel, Field
 
-from service.base.errors import InvalidFields, NotStored, UnknownDocument, UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidFields, NotStored, UnknownDocument, UnsupportedMediaType
 from service.base.settings import Settings
 from service.http.access import Guards
 from service.http.bodies import fields_of
@@ -116,7 +116,7 @@ async def _read_form(_: type[Any], request: Request) -> DocumentForm:
     """Raises UnsupportedMediaType, BadRequest, InvalidFields."""
     content_type = request.headers.get("content-type", "none")
     if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads multipart/form-data")
+        raise UnsupportedMediaType(f"Content-Type must be multipart/form-data, not {content_type}")
     try:
         fields = await fields_of(request)
         form = validated(DocumentForm, {name: _value(name, value) for name, value in fields.items()})
@@ -132,15 +132,15 @@ def _value(name: str, value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        raise InvalidFields([((name,), f"must be JSON, and is {value[:40]}")]) from None
+        raise InvalidFields([((name,), f"must be JSON, not {value[:40]}")]) from None
 
 
 def _timeout_s(form: DocumentForm, settings: Settings) -> float:
-    """Raises UnprocessableRequest: it is above the limit."""
+    """Raises InvalidFields: it is above the limit."""
     limit = settings.max_timeout_s if form.wait else settings.document_timeout_s
     timeout_s = form.timeout_s or limit
     if timeout_s > limit:
-        raise UnprocessableRequest(f"timeout_s is {timeout_s:g}, the limit is {limit:g}")
+        raise InvalidFields([(("timeout_s",), f"must be at most {limit:g}, not {timeout_s:g}")])
     return timeout_s
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, Request, Response
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidGlossary
 from service.glossaries.entries import checked
 from service.glossaries.store import Dictionary, Glossaries, Glossary, Pair
 from service.http.access import Guards
@@ -85,7 +85,7 @@ def _dictionaries(given: Sequence[DictionaryRequest]) -> dict[Pair, dict[str, st
     for one in given:
         pair = one.source, one.target
         if pair in dictionaries:
-            raise UnprocessableRequest(f"there are two dictionaries from {one.source} to {one.target}")
+            raise InvalidGlossary(f"Two dictionaries are from {one.source} to {one.target}")
         dictionaries[pair] = checked(one.entries.items())
     return dictionaries
 

@@ -21,6 +21,10 @@ Body = TypeVar("Body", bound=BaseModel)
 CHARSET = re.compile(r"\bcharset=\"?([\w.:-]+)", re.IGNORECASE)
 NAMES_OF_UTF8 = frozenset({"utf-8", "utf8", "us-ascii"})
 """Charsets that are UTF-8 or a part of it."""
+SUBJECT = re.compile(r"^\w+ should ")
+"""Pydantic's messages begin with "Input should" or "List should"."""
+VERBS = {"missing": "is required", "extra_forbidden": "is unknown"}
+"""Our words for types of pydantic's errors."""
 
 
 async def read_json(model: type[Body], request: Request) -> Body:
@@ -91,7 +95,7 @@ def validated(model: type[Body], value: dict[str, Any]) -> Body:
     except ValidationError as error:
         found = error.errors(include_url=False)
     if not found[0]["loc"]:
-        raise BadRequest(f"the body: {_message(found[0])}")
+        raise BadRequest(f"The body {_message(found[0])}")
     raise InvalidFields([(item["loc"], _message(item)) for item in found])
 
 
@@ -100,20 +104,20 @@ def parsed(body: bytes) -> dict[str, Any]:
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
-        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise BadRequest(f"The body is not UTF-8: {error.reason} at byte {error.start}") from error
     if "\0" in text:  # JSON never has one; UTF-16, which the parser would read, has one in every ASCII character
-        raise BadRequest(f"the body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
+        raise BadRequest(f"The body is not JSON in UTF-8: it has a null byte at character {text.index(chr(0))}")
     try:
         value = json.loads(body) if body else None
     except json.JSONDecodeError as error:
         reason = error.msg.removesuffix(" at")
-        raise BadRequest(f"the body is not JSON: {reason} at character {error.pos}") from error
+        raise BadRequest(f"The body is not JSON: {reason} at character {error.pos}") from error
     except (RecursionError, ValueError) as error:
         raise BadRequest(
-            "the body is JSON that cannot be read: nested too deeply, or with a number of too many digits"
+            "The body is JSON that cannot be read: it is nested too deeply, or has a number with too many digits"
         ) from error
     if not isinstance(value, dict):
-        raise BadRequest("the body is not a JSON object")
+        raise BadRequest("The body is not a JSON object")
     return value
 
 
@@ -122,15 +126,18 @@ def _query(request: Request, is_required: Mapping[str, bool]) -> dict[str, str]:
     given = {name: value for name, value in request.query_params.items() if name in is_required}
     missing = [name for name, required in is_required.items() if required and name not in given]
     if missing:
-        raise InvalidFields([(("query", name), "Field required") for name in missing])
+        raise InvalidFields([(("query", name), "is required") for name in missing])
     return given
 
 
 def _message(item: Any) -> str:
-    """Pydantic's message, with the number that is out of range, and our own refusals in their own words."""
+    """Return what is wrong with a field, as a clause that begins with a verb. The field's name goes in front of it."""
+    if item["type"] in VERBS:
+        return VERBS[item["type"]]
+    message = SUBJECT.sub("must ", item["msg"].removeprefix("Value error, "))
     if item.get("ctx", {}).keys() & {"ge", "gt", "le", "lt"}:
-        return f"{item['msg']}, not {item['input']}"
-    return str(item["msg"]).removeprefix("Value error, ")
+        return f"{message}, not {item['input']}"
+    return f"is invalid: {message}" if message[0].isupper() else message
 
 
 def _check_headers(request: Request) -> None:
@@ -140,11 +147,11 @@ def _check_headers(request: Request) -> None:
     charset = CHARSET.search(parameters)
     is_utf8 = charset is None or charset[1].lower() in NAMES_OF_UTF8
     if media_type.strip().lower() != "application/json" or not is_utf8:
-        raise UnsupportedMediaType(f"the content type is {content_type}, this route reads application/json in UTF-8")
+        raise UnsupportedMediaType(f"Content-Type must be application/json in UTF-8, not {content_type}")
     check_encoding(headers.get(b"content-encoding", b"").decode("latin-1"))
 
 
 def check_encoding(encoding: str) -> None:
     """Raises UnsupportedMediaType: the body is compressed."""
     if encoding.lower() not in ("", "identity"):
-        raise UnsupportedMediaType(f"the content encoding is {encoding}, this route reads none")
+        raise UnsupportedMediaType(f"Content-Encoding {encoding} is not supported here")

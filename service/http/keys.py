@@ -48,10 +48,10 @@ def _read(file: Path | None) -> list[bytes]:
     try:
         lines = file.read_text("utf-8-sig").splitlines()
     except OSError as error:
-        raise StartRefused(f"the file of API keys {file} cannot be read: {error.strerror}") from None
+        raise StartRefused(f"The file of API keys {file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise StartRefused(f"the file of API keys {file} is not UTF-8") from None
+        raise StartRefused(f"The file of API keys {file} is not UTF-8") from None
     keys = [line.strip().encode() for line in lines if line.strip()]
     if not keys:
-        raise StartRefused(f"the file of API keys {file} has no key")
+        raise StartRefused(f"The file of API keys {file} has no key")
     return keys

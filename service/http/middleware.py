@@ -165,10 +165,10 @@ class _Exchange:
             async with asyncio.timeout_at(self._body_ends_at):
                 message = await self._receive()
         except TimeoutError:
-            after = f"after {self._body_timeout_s:g} s"
-            raise BodyTooSlow(f"{after} the body had not come, only {self._body_size} bytes") from None
+            only = f"only {self._body_size} bytes of the body arrived"
+            raise BodyTooSlow(f"After {self._body_timeout_s:g} s {only}") from None
         if message["type"] == "http.disconnect":
-            raise ClientGone("the client left before its body was read")
+            raise ClientGone("The client left before its body was read")
         self._body_size += len(message.get("body", b""))
         self._check_size(self._body_size, "has at least")
         if not message.get("more_body", False):
@@ -197,7 +197,7 @@ class _Exchange:
             self.status = ClientGone.status
             return
         if isinstance(error, asyncio.CancelledError):  # the server has drained and waits no longer
-            refused: RequestError = Draining("the service stopped before this request was answered", retry_after_s=5)
+            refused: RequestError = Draining("The service stopped before this request was answered", retry_after_s=5)
         elif isinstance(error, RequestError) and self.status is None:
             refused = error
         else:
@@ -221,7 +221,7 @@ class _Exchange:
 
     def _check_size(self, size: int, verb: str) -> None:
         if size > self._max_body_bytes:
-            raise TooLarge(f"the body {verb} {size} bytes, the limit is {self._max_body_bytes}")
+            raise TooLarge(f"The body {verb} {size} bytes; the limit is {self._max_body_bytes}")
 
     def _further_headers(self) -> Iterator[tuple[bytes, bytes]]:
         announced = self._headers.get(b"content-length", b"")

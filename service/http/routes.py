@@ -92,7 +92,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
         """Every model's last forward pass succeeded and is recent, and requests are taken."""
         reason = models.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Status(status="ready")
 
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

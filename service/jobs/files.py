@@ -62,4 +62,4 @@ class JobFiles:
         try:
             return (self._directory / name).read_bytes()
         except FileNotFoundError:
-            raise UnknownDocument("the document was deleted") from None
+            raise UnknownDocument("The document was deleted") from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from service.base.errors import RequestError, TooLarge, UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidDocument, RequestError, TooLarge, UnsupportedFileType
 from service.base.settings import PREFIX
 from service.documents.archive import is_zip
 from service.documents.kinds import BY_NAME, kind_of
@@ -22,7 +22,7 @@ LONGEST_S = 60.0
 IDLE_S = 60.0
 """For so long the process waits for the next document."""
 ERRORS: dict[str, type[RequestError]] = {
-    error.__name__: error for error in (UnprocessableRequest, TooLarge, UnsupportedMediaType)
+    error.__name__: error for error in (InvalidDocument, TooLarge, UnsupportedFileType)
 }
 
 
@@ -84,7 +84,7 @@ class Reading:
         async with self._turn:
             header, file = await self._exchanged(message)
         if "error" in header:
-            raise ERRORS.get(header["error"], UnprocessableRequest)(header["detail"])
+            raise ERRORS.get(header["error"], InvalidDocument)(header["detail"])
         return header, file
 
     async def _exchanged(self, message: bytes) -> tuple[dict[str, Any], bytes]:
@@ -102,9 +102,9 @@ class Reading:
                 file = await answers.readexactly(n_file)
             is_answered = True
         except TimeoutError:
-            raise UnprocessableRequest(f"the document cannot be read within {LONGEST_S:g} s") from None
+            raise InvalidDocument(f"The document cannot be read within {LONGEST_S:g} s") from None
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise UnprocessableRequest("the document cannot be read: the process that reads it ended") from None
+            raise InvalidDocument("The document cannot be read: the process that reads it ended") from None
         finally:
             if is_answered:
                 self._end = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)

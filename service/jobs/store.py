@@ -16,7 +16,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from service.base.database import Database
-from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.files import JobFiles
 from service.jobs.job import Job
 
@@ -116,7 +116,7 @@ class JobStore:
             with self._database.reading() as database:
                 row = database.execute("SELECT *, fetched FROM jobs WHERE id = ?", (job_id,)).fetchone()
         if row is None or not hmac.compare_digest(row[N_SHOWN], _digest(key)):
-            raise UnknownDocument("there is no document of this id and key; it may have been forgotten")
+            raise UnknownDocument("No document has this id and key; it may have been deleted")
         job, is_fetched = Job(*row[:N_SHOWN]), row[-1]
         if job.status == "error" and not is_fetched:
             self._note_fetched(job_id)
@@ -127,14 +127,14 @@ class JobStore:
 
         Raises:
             UnknownDocument: there is none.
-            NotYet: it is not translated.
+            DocumentNotReady: it is not translated.
             DocumentFailed: it cannot be.
         """
         job = self.get(job_id, key)
         if job.status == "error":
-            raise DocumentFailed(f"the document could not be translated: {job.error}")
+            raise DocumentFailed(f"The document could not be translated: {job.error}")
         if job.status != "done":
-            raise NotYet(f"the document is not translated yet: it is {job.status}")
+            raise DocumentNotReady(f"The document is not translated yet: it is {job.status}")
         data = self._files.result(job_id)
         self._note_fetched(job_id)
         return job, data
@@ -238,7 +238,7 @@ class JobStore:
                 self._forget(database, job_id)
             late = database.execute("SELECT id FROM jobs WHERE status = 'queued' AND deadline < ?", (now,)).fetchall()
             for (job_id,) in late:
-                self._finish(database, job_id, "error", "the deadline passed before its translation began")
+                self._finish(database, job_id, "error", "The deadline passed before its translation began")
             known = {job_id for (job_id,) in database.execute("SELECT id FROM jobs")}
         for (job_id,) in late:
             self._files.delete(job_id)
@@ -254,7 +254,9 @@ class JobStore:
         oldest = "SELECT id FROM jobs WHERE fetched ORDER BY finished_at LIMIT 1"
         fetched = database.execute(oldest).fetchone()
         if fetched is None:
-            raise QueueFull(f"{n_jobs} documents are kept or wait, which is the limit", retry_after_s=30)
+            raise QueueFull(
+                f"There are {n_jobs} documents, which is the limit; delete one, or try again later", retry_after_s=30
+            )
         self._forget(database, fetched[0])
 
     def _is_own(self, database: sqlite3.Connection, job_id: str, owner: str) -> bool:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TextTooLong
 from service.base.settings import Settings
 from service.jobs.job import Job
 from service.jobs.reading import Texts
@@ -81,7 +81,7 @@ class Translating:
         while True:
             left_s = ends_at - asyncio.get_running_loop().time()
             if left_s <= 0:
-                raise DeadlinePassed("the deadline passed before all of the document was translated")
+                raise DeadlinePassed("The deadline passed before the whole document was translated")
             try:
                 timeout_s = min(left_s, self.settings.max_timeout_s)
                 answer = await self.models.translate(request.model_copy(update={"timeout_s": timeout_s}), Context())
@@ -98,10 +98,10 @@ class Translating:
 
 
 def refuse_long_texts(document: Texts, most_characters: int) -> None:
-    """Raises TooLarge: a paragraph is longer than a text may be."""
+    """Raises TextTooLong: a paragraph is longer than a text may be."""
     longest = max(map(len, document.texts), default=0)
     if longest > most_characters:
-        raise TooLarge(f"a paragraph of the document has {longest} characters, the limit is {most_characters}")
+        raise TextTooLong(f"A paragraph of the document has {longest} characters; the limit is {most_characters}")
 
 
 def _parts(texts: Sequence[str], most_texts: int) -> Iterator[list[str]]:

@@ -81,7 +81,7 @@ class DocumentJobs:
             async with asyncio.timeout(timeout_s):
                 read = await self._reading.read(file_name, data)
         except TimeoutError:
-            raise DeadlinePassed(f"the document was not read within {timeout_s:g} s") from None
+            raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
         left_s = min(ends_at - time.monotonic(), self._settings.max_timeout_s)
         languages = await self._translating.languages(read, request, left_s)
@@ -98,7 +98,7 @@ class DocumentJobs:
         return await asyncio.to_thread(self._store.get, job_id, key)
 
     async def result(self, job_id: str, key: str) -> tuple[Job, bytes]:
-        """Raises UnknownDocument, NotYet."""
+        """Raises UnknownDocument, DocumentNotReady."""
         return await asyncio.to_thread(self._store.result, job_id, key)
 
     async def delete(self, job_id: str, key: str) -> None:
@@ -118,12 +118,12 @@ class DocumentJobs:
             async with asyncio.timeout(job.deadline - time.time()):
                 while not (job := await self.get(job.id, key)).is_finished:
                     if self._models.is_draining:
-                        raise Draining("the service stops before the document is translated", retry_after_s=5)
+                        raise Draining("The service stopped before the document was translated", retry_after_s=5)
                     await asyncio.sleep(pause_s)
                     pause_s = min(TELL_S, pause_s * 1.5)
                 return job
         except TimeoutError:
-            raise DeadlinePassed("the document was not translated before its deadline") from None
+            raise DeadlinePassed("The document was not translated before its deadline") from None
 
     async def _look(self) -> None:
         """Translate what waits, here or where a server has died, as long as this server runs."""
@@ -191,7 +191,7 @@ class DocumentJobs:
             await self._fail(job, str(error))
         except Exception as error:
             logger.error("document %s failed", job.id, exc_info=error)
-            await self._fail(job, f"an unexpected error; the log has it under {job.id}")
+            await self._fail(job, f"Unexpected error; the log has it under {job.id}")
         finally:
             working.cancel()
             telling.cancel()

@@ -7,7 +7,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from service.base.errors import UnknownModel, UnprocessableRequest
+from service.base.errors import InvalidFields, ModelRequired, UnknownModel
 from service.base.metrics import Metrics, ModelState
 from service.engine.loop import Loop
 from service.models.directions import Directions, some
@@ -126,7 +126,7 @@ class Catalog:
         """
         by_name = {model.manifest.name: model for model in self}
         if name not in by_name:
-            raise UnknownModel(f"no model is named {name!r}; there are {', '.join(by_name)}")
+            raise UnknownModel(f"No model is named {name!r}; available: {', '.join(by_name)}")
         return by_name[name]
 
     def directions(self, name: str | None) -> Directions:
@@ -144,12 +144,12 @@ class Catalog:
 
         Raises:
             UnknownModel: no classification model has this name, or there are none.
-            UnprocessableRequest: several classifiers fit; the message names them.
+            ModelRequired: several classifiers fit; the message names them.
         """
         classifiers = self._named(name, self.classifiers, "classify")
         if len(classifiers) > 1 and not self._ordered:
             names = ", ".join(classifier.manifest.name for classifier in classifiers)
-            raise UnprocessableRequest(f"several models could serve, name one: {names}")
+            raise ModelRequired(f"`model` is required; available: {names}")
         return classifiers[0]
 
     def embedder(self, name: str | None, source: str | None) -> Embedder:
@@ -158,7 +158,8 @@ class Catalog:
 
         Raises:
             UnknownModel: no model has this name.
-            UnprocessableRequest: no translator reads the language, or several models fit; the message names them.
+            InvalidFields: no translator reads the language.
+            ModelRequired: several models fit; the message names them.
         """
         embedders = self._named(name, self.embedders, "embed")
         if source is None:
@@ -167,9 +168,16 @@ class Catalog:
             readers = ([one for one in embedders if one.languages.named(form)] for form in Wanted.of_sources(source))
             fitting = next(filter(None, readers), [])
         if not fitting:
-            raise UnprocessableRequest(f"no translator here reads {source}; there are {_languages(embedders)}")
+            raise InvalidFields(
+                [
+                    (
+                        ("source",),
+                        f"must be a language that a model reads, not {source}; available: {_languages(embedders)}",
+                    )
+                ]
+            )
         if len(fitting) > 1 and not self._ordered:
-            raise UnprocessableRequest(f"several models could serve, name model or source: {_languages(fitting)}")
+            raise ModelRequired(f"`model` is required; available: {_languages(fitting)}")
         return fitting[0]
 
     def _named(self, name: str | None, models: list[Served], verb: str) -> list[Served]:
@@ -184,7 +192,7 @@ class Catalog:
         tasks = {"translate": self.translators, "classify": self.classifiers, "embed": self.embedders}
         others = [task for task, able in tasks.items() if any(model.manifest.name == name for model in able)]
         return UnknownModel(
-            f"no model {f'named {name!r} ' if name is not None else ''}can {verb} here; there are {names}"
+            f"No model {f'named {name!r} ' if name is not None else ''}can {verb} here; available: {names}"
             + (f" ({name} can {' and '.join(others)})" if others else "")
         )
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import NamedTuple
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import TargetRequired, UnsupportedLanguagePair
 from service.schemas.answers import Reachable
 from service.tasks.pivot import Route
 from service.tasks.translation import Translator
@@ -58,7 +58,7 @@ class Directions:
             pivot: whether two models may do it together.
 
         Raises:
-            UnprocessableRequest: no direction fits, or several do; the message names them.
+            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
         """
         is_short = max(len(source or ""), len(target or "")) <= MAX_CODE
         return (self._known_plan if is_short else self._plan)(source, target, pivot)
@@ -70,7 +70,7 @@ class Directions:
             pivot: whether two models may do it together.
 
         Raises:
-            UnprocessableRequest: no model translates into the target.
+            UnsupportedLanguagePair: no model translates into the target.
         """
         found: dict[str, None] = {}
         for wanted in Wanted.closest_first(target):
@@ -80,7 +80,7 @@ class Directions:
             if found:
                 break
         else:
-            raise UnprocessableRequest(self._nobody(None, target))
+            raise UnsupportedLanguagePair(self._nobody(None, target))
         if pivot and self._name is None and target is not None:
             direct = found.keys()
             for one in self._translators:
@@ -93,15 +93,16 @@ class Directions:
         """Return the name of the target language.
 
         Raises:
-            UnprocessableRequest: no model translates into it, or the request names none and there are several.
+            UnsupportedLanguagePair: no model translates into it.
+            TargetRequired: the request names none, and there are several.
         """
         for wanted in Wanted.closest_first(target):
             found = dict.fromkeys(code for one in self._translators for code in one.languages.targets.named(wanted))
             if len(found) > 1 and target is None:
-                raise UnprocessableRequest(f"several could be meant, name target: {some([*found])}")
+                raise TargetRequired(f"`target` is required; available: {some([*found])}")
             if found:
                 return next(iter(found))
-        raise UnprocessableRequest(self._nobody(None, target))
+        raise UnsupportedLanguagePair(self._nobody(None, target))
 
     def route(self, source: str | None, target: str | None, pivot: bool) -> Route:
         """Return the first model that has the direction, or two models that have it together.
@@ -110,7 +111,7 @@ class Directions:
             pivot: whether two models may.
 
         Raises:
-            UnprocessableRequest: no direction fits, or several do; the message names them.
+            UnsupportedLanguagePair, TargetRequired: no direction fits, or several do; the message names them.
         """
         direct = self._direct(source, target)
         if direct is not None:
@@ -119,8 +120,8 @@ class Directions:
         if self._name is None and source is not None and target is not None and not are_same(source, target):
             through = self._through_pivot(source, target)
         if through is None or not pivot:
-            offer = f"; with pivot it goes through {through[0][1].target}" if through else ""
-            raise UnprocessableRequest(self._nobody(source, target) + offer)
+            offer = f"; with `pivot` it goes through {through[0][1].target}" if through else ""
+            raise UnsupportedLanguagePair(self._nobody(source, target) + offer)
         return through
 
     def reachable(self) -> list[Reachable]:
@@ -148,7 +149,7 @@ class Directions:
         return Plan(route[0][1].source, route[-1][1].target, route)
 
     def _direct(self, source: str | None, target: str | None) -> tuple[Translator, Direction] | None:
-        """Raises UnprocessableRequest: several directions fit."""
+        """Raises TargetRequired: several directions fit."""
         for wanted in product(Wanted.of_sources(source), Wanted.closest_first(target)):
             fitting = [(one, direction) for one in self._translators for direction in _first(2, one, *wanted)]
             if fitting:
@@ -159,7 +160,7 @@ class Directions:
             fitting = [(one, direction) for one, direction in fitting if one is fitting[0][0]]
         if len({(direction.source, direction.target) for _, direction in fitting}) > 1:
             named = _listed(self._translators, *wanted)
-            raise UnprocessableRequest(f"several could serve, name model, source and target: {named}")
+            raise TargetRequired(f"`target` is required; available: {named}")
         return fitting[0]
 
     def _through_pivot(self, source: str, target: str) -> Route | None:
@@ -182,9 +183,9 @@ class Directions:
         return []
 
     def _nobody(self, source: str | None, target: str | None) -> str:
-        nobody = "no model translates" if self._name is None else f"{self._name} does not translate"
+        nobody = "No model translates" if self._name is None else f"Model {self._name} does not translate"
         asked = f"from {source or 'any language'} to {target or 'any language'}"
-        return f"{nobody} {asked}; there are {_listed(self._translators)}"
+        return f"{nobody} {asked}; available: {_listed(self._translators)}"
 
 
 def some(languages: Sequence[str]) -> str:

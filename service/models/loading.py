@@ -71,7 +71,9 @@ class ArtifactSource:
         settings = self.settings
         name = choose_provider(settings.provider)
         if name == "cuda" and settings.model_memory is not None:
-            raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
+            raise StartRefused(
+                "ATTEND_MODEL_MEMORY needs ATTEND_PROVIDER=cpu: it limits main memory, and models run on CUDA"
+            )
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
         threads = (settings.threads or 1) // n_loops(settings, name) or 1
         # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.

@@ -12,7 +12,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from service.base.errors import NotReady, TooLarge, UnprocessableRequest
+from service.base.errors import (
+    InvalidFields,
+    NotReady,
+    TextTooLong,
+    TooManyTexts,
+    UnprocessableRequest,
+    UnsupportedOption,
+)
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.glossaries.terms import TermTable
@@ -90,7 +97,7 @@ class Models:
         """Raises UnknownModel, NotReady: the model takes no requests."""
         self.catalog.named(name)
         if not self.is_ready(name):
-            raise NotReady(f"{name} is not ready; /health/ready says why")
+            raise NotReady(f"Model {name} is not ready; /health/ready says why")
 
     async def translate(
         self, request: TranslateRequest, context: Context, hear: Hear | None = None
@@ -123,7 +130,7 @@ class Models:
             RequestError: what `translate` raises.
         """
         if request.attention:
-            raise UnprocessableRequest("attention comes with a whole answer, not with one in pieces")
+            raise UnsupportedOption("`attention` is not supported in a streamed answer")
         heard: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
         def hear(i: int, piece: str) -> None:
@@ -216,18 +223,18 @@ class Models:
         """Keep the models in use for a request that is within its limits, and give it its deadline.
 
         Raises:
-            TooLarge, UnprocessableRequest: the request is beyond its limits.
+            TextTooLong, TooManyTexts, InvalidFields: the request is beyond its limits.
             Starting, Draining: there are no models.
         """
         settings = self._settings
         longest = max(map(len, request.text))
         if longest > settings.max_text_characters:
-            raise TooLarge(f"a text has {longest} characters, the limit is {settings.max_text_characters}")
+            raise TextTooLong(f"A text has {longest} characters; the limit is {settings.max_text_characters}")
         if len(request.text) > settings.max_texts:
-            raise UnprocessableRequest(f"there are {len(request.text)} texts, the limit is {settings.max_texts}")
+            raise TooManyTexts(f"The request has {len(request.text)} texts; the limit is {settings.max_texts}")
         timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
         if timeout_s > settings.max_timeout_s:
-            raise UnprocessableRequest(f"timeout_s is {timeout_s:g}, the limit is {settings.max_timeout_s:g}")
+            raise InvalidFields([(("timeout_s",), f"must be at most {settings.max_timeout_s:g}, not {timeout_s:g}")])
         catalog = self.catalog
         catalog.n_users += 1
         try:

@@ -74,7 +74,7 @@ class LoadingOrigin(Generic[Loaded]):
         """
         if self._loading is not None and not self._loading.done():
             logger.warning("models are being loaded already")
-            raise ReloadRefused("models are being loaded already")
+            raise ReloadRefused("Models are being loaded already")
         logger.info("loading the models anew")
         self._loading = asyncio.create_task(self._replace_or_keep())
         await asyncio.shield(self._loading)
@@ -85,10 +85,10 @@ class LoadingOrigin(Generic[Loaded]):
             await self._replace(None)
         except StartRefused as error:
             logger.error("the models stay as they are: %s", error)
-            raise ReloadRefused(f"the models stay as they are: {error}") from None
+            raise ReloadRefused(f"The models stay as they are: {error}") from None
         except Exception:
             logger.exception("the models stay as they are")
-            raise ReloadRefused("the models stay as they are: an unexpected error, which the log has") from None
+            raise ReloadRefused("The models stay as they are: unexpected error; the log has it") from None
 
     async def _replace(self, loader: Loader | None) -> None:
         await self._take(await in_daemon_thread(partial(self._load, loader)))

@@ -42,8 +42,8 @@ class Serving:
         """
         if self._catalog is None:
             if self.draining:
-                raise Draining("the service is draining and takes no new requests", retry_after_s=5)
-            raise Starting("the service is starting: its models are loading")
+                raise Draining("The service is draining and takes no new requests", retry_after_s=5)
+            raise Starting("The service is starting: its models are loading")
         return self._catalog
 
     def start(self) -> None:
@@ -142,5 +142,5 @@ async def proven(catalog: Catalog) -> None:
     except BaseException as error:
         await asyncio.to_thread(catalog.stop, 0.0)
         if isinstance(error, TimeoutError):
-            raise StartRefused(f"models have not proved themselves in {PROVEN_S:.0f} s: {reason}") from None
+            raise StartRefused(f"Models did no forward pass within {PROVEN_S:.0f} s: {reason}") from None
         raise

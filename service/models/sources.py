@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import LanguageNotDetected
 from service.models.directions import Directions, some
 from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
@@ -18,7 +18,7 @@ async def languages_of_texts(
     for a text without words.
 
     Raises:
-        UnprocessableRequest: a text is in another language.
+        LanguageNotDetected: a text is in another language.
         DeadlinePassed: it took too long.
     """
     sources = directions.sources(target, request.pivot)
@@ -28,11 +28,11 @@ async def languages_of_texts(
     languages = [ranked[0] if ranked else None for ranked in found]
     for i, language in enumerate(languages):
         if language is not None and not language.is_served and not are_same(language.language, target):
-            raise UnprocessableRequest(_refusal(i, len(languages), language, target, sources))
+            raise LanguageNotDetected(_refusal(i, len(languages), language, target, sources))
     return languages
 
 
 def _refusal(i: int, n: int, language: Identified, target: str, sources: Sequence[str]) -> str:
-    which = "the text" if n == 1 else f"text {i} of {n}"
-    what = f"is probably {language.language}" if language.confidence else "is in letters of no language known here"
-    return f"{which} {what}; {target} is translated from {some(sources)}: if it is one of these, name source"
+    which = "The text" if n == 1 else f"Text {i} of {n}"
+    what = f"is probably in {language.language}" if language.confidence else "is in letters of no known language"
+    return f"{which} {what}, which is not translated to {target}; `source` may be: {some(sources)}"

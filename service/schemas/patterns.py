@@ -19,4 +19,4 @@ def compiled(pattern: str) -> "re2._Regexp[str]":
         return re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        raise ValueError(f"must be a regular expression of RE2: {reason}") from None
+        raise ValueError(f"must be an RE2 regular expression: {reason}") from None

@@ -18,21 +18,21 @@ def _listed(value: object) -> object:
 def _readable(texts: list[str]) -> list[str]:
     for i, text in enumerate(texts):
         if not text:
-            raise ValueError("must not be empty" if len(texts) == 1 else f"text {i} of {len(texts)} is empty")
-        of_characters(text, "" if len(texts) == 1 else f"text {i} of {len(texts)} ")
+            raise ValueError("must not be empty" if len(texts) == 1 else f"must not have an empty text (number {i})")
+        valid_unicode(text, "" if len(texts) == 1 else f" (text number {i})")
     return texts
 
 
-def of_characters(text: str, which: str = "") -> str:
-    """The same text. Raises ValueError: it has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+def valid_unicode(text: str, where: str = "") -> str:
+    """Return the text. Raises ValueError: it has half of a surrogate pair, which JSON can write and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{which}has half of a surrogate pair, which is no character") from None
+        raise ValueError(f"must not have half of a surrogate pair{where}") from None
     return text
 
 
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 """Most fields of one object that a client sends; no object has nearly so many."""
 
 Text = Annotated[str, Field(min_length=1)]
@@ -64,7 +64,7 @@ def _numbered(*words: str) -> BeforeValidator:
         is_list = isinstance(value, list) and value != [] and all(type(i) is int and i >= 0 for i in value)
         if not is_list and not (isinstance(value, str) and value in words):
             named = ", ".join(f'"{word}"' for word in words)
-            raise ValueError(f"must be {named} or a list of numbers from 0 on")
+            raise ValueError(f"must be {named} or a list of numbers from 0")
         return value
 
     return BeforeValidator(check)
@@ -83,8 +83,8 @@ class Input(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_fields(cls, value: object) -> object:
-        if isinstance(value, dict) and len(value) > MOST_FIELDS:
-            raise ValueError(f"has {len(value)} fields, there are {len(cls.model_fields)}")
+        if isinstance(value, dict) and len(value) > MAX_FIELDS:
+            raise ValueError(f"must have at most {len(cls.model_fields)} fields, not {len(value)}")
         return value
 
 
@@ -105,7 +105,7 @@ def _selection(value: object) -> object:
     if value is False or value is None:
         return None
     if not isinstance(value, dict):
-        raise ValueError("must be true, false or an object that selects kinds, layers, heads and encoding")
+        raise ValueError("must be true, false or an object with kinds, layers, heads and encoding")
     return value
 
 
@@ -131,7 +131,7 @@ class _AttendingRequest(_Request):
     )
 
 
-MOST_KEPT, MOST_PATTERNS, MOST_TERMS = 500, 20, 500
+MAX_KEPT, MAX_PATTERNS, MAX_TERMS = 500, 20, 500
 """Of one request."""
 Term = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_term)]
 
@@ -146,8 +146,8 @@ class KeepPattern(Input):
 
 def _few_patterns(keep: list[str | KeepPattern]) -> list[str | KeepPattern]:
     n_patterns = sum(isinstance(one, KeepPattern) for one in keep)
-    if n_patterns > MOST_PATTERNS:
-        raise ValueError(f"has {n_patterns} patterns, the limit is {MOST_PATTERNS}")
+    if n_patterns > MAX_PATTERNS:
+        raise ValueError(f"must have at most {MAX_PATTERNS} patterns, not {n_patterns}")
     return keep
 
 
@@ -157,8 +157,8 @@ Keep = Annotated[
 ]
 
 
-MOST_NAMES = 100
-Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MOST_NAMES)]
+MAX_NAMES = 100
+Names = Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=MAX_NAMES)]
 
 
 class TagRules(Input):
@@ -214,12 +214,12 @@ class TranslationOptions(Input):
         default=None, ge=1, description="Most tokens of one translated sentence; the model's limit by default."
     )
     split_sentences: bool = Field(default=True, description="False: each text is one sentence.")
-    keep: Annotated[list[Keep], Field(max_length=MOST_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
+    keep: Annotated[list[Keep], Field(max_length=MAX_KEPT, fail_fast=True), AfterValidator(_few_patterns)] = Field(
         default=[],
         description="What comes out unchanged: strings, as whole words, and regular expressions.",
         examples=[["Attend", {"pattern": "[A-Z]{3}-[0-9]+"}]],
     )
-    glossary: Annotated[dict[Term, Term], Field(max_length=MOST_TERMS, fail_fast=True)] = Field(
+    glossary: Annotated[dict[Term, Term], Field(max_length=MAX_TERMS, fail_fast=True)] = Field(
         default={},
         description="Terms of the source, as whole words, and what is written for them.",
         examples=[{"dog": "clebs"}],

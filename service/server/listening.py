@@ -35,7 +35,7 @@ def listen(host: str, port: int, shared: bool = False) -> list[socket.socket]:
             if not shared:
                 bound.listen(BACKLOG)
         except OSError as error:
-            raise StartRefused(f"cannot listen on {_shown(address)}:{port}: {error.strerror}") from error
+            raise StartRefused(f"Cannot listen on {_shown(address)}:{port}: {error.strerror}") from error
         sockets.append(bound)
         port = bound.getsockname()[1]
     if host == EVERYWHERE and len(sockets) == 1:
@@ -61,7 +61,9 @@ def _addresses(host: str, port: int) -> list[tuple[int, str]]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise StartRefused(f"ATTEND_HOST is {host!r}, which is no address of this machine: {error.strerror}") from error
+        raise StartRefused(
+            f"ATTEND_HOST is {host!r}, which is not an address of this machine: {error.strerror}"
+        ) from error
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 

@@ -27,7 +27,7 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
 
-ENDED = "the models stay as they are: this server ends"
+ENDED = "The models stay as they are: this server ends"
 
 
 def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
@@ -93,7 +93,7 @@ class SupervisedOrigin:
             ReloadRefused: they cannot be loaded, or are being loaded.
         """
         if self._outgoing is None:
-            raise ReloadRefused("models are being loaded already")
+            raise ReloadRefused("Models are being loaded already")
         if self._has_ended:
             raise ReloadRefused(ENDED)
         number = next(self._numbers)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.base.artifact import AlignmentChoice, Manifest
 from service.base.contract import Attend, AttentionKind, AttentionKinds, Matrices
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidFields, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import AttentionMatrix, ShownToken, SourceAttention, encoded
 from service.schemas.requests import AttentionSelection
@@ -82,7 +82,7 @@ class Selection:
 
     @classmethod
     def of(cls, asked: AttentionSelection, manifest: Manifest) -> "Selection":
-        """Raises UnprocessableRequest: the model has no such kind, layer or head."""
+        """Raises InvalidFields: the model has no such kind, layer or head."""
         dimensions = manifest.dimensions
         depth: dict[AttentionKind, int] = {"encoder": dimensions.n_encoder_layers}
         if manifest.task == "translation":
@@ -90,13 +90,14 @@ class Selection:
         kinds = asked.kinds or sorted(depth)
         for kind in kinds:
             if kind not in depth:
-                raise UnprocessableRequest(
-                    f"attention: {manifest.name} has no {kind} attention, it has {', '.join(depth)}"
-                )
-        layers = {kind: _chosen("layer", asked.layers, depth[kind], f"{kind} attention") for kind in kinds}
+                allowed = " or ".join(depth)
+                raise InvalidFields([(("attention", "kinds"), f"must be {allowed} for {manifest.name}, not {kind}")])
+        layers = {
+            kind: _chosen("layers", asked.layers, depth[kind], f"{kind} attention of {manifest.name}") for kind in kinds
+        }
         heads = asked.heads
         if heads != "mean":
-            heads = _chosen("head", heads, dimensions.n_heads, "its attention")
+            heads = _chosen("heads", heads, dimensions.n_heads, manifest.name)
         return cls(tuple(dict.fromkeys(kinds)), layers, heads, asked.encoding)
 
     def n_weights(self, n_source: int, n_target: int) -> int:
@@ -147,34 +148,30 @@ def of_windows(tokens: list[ShownToken], windows: list[Sequence[Seen]], selectio
     return SourceAttention.model_construct(source=tokens, matrices=matrices)
 
 
-def _chosen(what: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
+def _chosen(field: str, asked: Literal["all", "last"] | list[int], count: int, where: str) -> list[int]:
     if asked == "all":
         return list(range(count))
     if asked == "last":
         return [count - 1]
     for number in asked:
         if number >= count:
-            raise UnprocessableRequest(
-                f"attention: {what} {number} of {where} does not exist, there are {count}, from 0 on"
-            )
+            raise InvalidFields([(("attention", field), f"must be less than {count} for {where}, not {number}")])
     return list(dict.fromkeys(asked))
 
 
 def refuse_beyond(limit: int, n_weights: int) -> None:
-    """Raises UnprocessableRequest: these are more numbers than one answer may have."""
+    """Raises LimitExceeded: these are more numbers than one answer may have."""
     if n_weights > limit:
-        raise UnprocessableRequest(
-            f"attention: the matrices asked for have {n_weights:,} numbers, the limit is {limit:,}; select fewer by "
-            'kinds, layers and heads ("heads": "mean"), or send shorter texts'
+        raise LimitExceeded(
+            f"`attention` has {n_weights:,} numbers; the limit is {limit:,}: select fewer `kinds`, `layers` or "
+            "`heads`, or send shorter texts"
         )
 
 
 def refuse_beyond_shown(limit: int, n_tokens: int) -> None:
-    """Raises UnprocessableRequest: these are more tokens than one answer may list."""
+    """Raises LimitExceeded: these are more tokens than one answer may list."""
     if n_tokens > limit:
-        raise UnprocessableRequest(
-            f"alignment: the texts have {n_tokens:,} tokens, the limit is {limit:,}; send shorter ones"
-        )
+        raise LimitExceeded(f"`alignment` has {n_tokens:,} source tokens; the limit is {limit:,}: send shorter texts")
 
 
 def prefix_of(target: list[Token]) -> list[Token]:

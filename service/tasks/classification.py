@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.artifact import Manifest
-from service.base.errors import UnprocessableRequest
+from service.base.errors import EmptyText, LimitExceeded
 from service.engine.scheduler import Sequence
 from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvidence
 from service.schemas.requests import ClassifyRequest
@@ -68,8 +68,9 @@ class Classifier:
         """One prediction per text, in order.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the attention asked for does not exist, or it or the
-                evidence is too much.
+            EmptyText: a text has nothing to read.
+            InvalidFields: the model does not have the requested attention.
+            LimitExceeded: attention or evidence would have too many numbers.
             RequestError: what the engines raise.
         """
         deadline, timing = context.deadline, context.timing
@@ -99,7 +100,7 @@ class Classifier:
     def _text(self, text: str, selection: Selection | None) -> _Text:
         [token_ids] = self.tokenizer.encode([text])
         if len(token_ids) <= sum(self.tokenizer.n_around):
-            raise UnprocessableRequest("a text has no tokens, there is nothing to classify")
+            raise EmptyText("A text has no tokens to classify")
         n_before, n_after = self.tokenizer.n_around
         return _Text(
             text,
@@ -117,9 +118,9 @@ class Classifier:
         lengths = [len(window.reading.source_ids) for window in windows]
         n_read = sum(len(window.own) * (length - 1) for window, length in zip(windows, lengths, strict=True))
         if evidence and n_read > self.max_evidence_tokens:
-            raise UnprocessableRequest(
-                f"evidence: to read the texts without each of their tokens is to read {n_read:,} tokens, the limit is "
-                f"{self.max_evidence_tokens:,}; send shorter texts"
+            raise LimitExceeded(
+                f"`evidence` needs to read {n_read:,} tokens, each text once without each of its tokens; "
+                f"the limit is {self.max_evidence_tokens:,}: send shorter texts"
             )
         if selection is not None:
             refuse_beyond(self.max_attention_weights, sum(selection.n_weights(length, 0) for length in lengths))

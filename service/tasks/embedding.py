@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from service.base.artifact import Manifest, TokenPooling
-from service.base.errors import UnprocessableRequest
+from service.base.errors import EmptyText, InvalidFields, LimitExceeded, SourceRequired, UnsupportedOption
 from service.engine.scheduler import Sequence
 from service.schemas.answers import ShownToken, TextEmbedding, TokenEmbeddings, encoded
 from service.schemas.requests import EmbedRequest, Encoding
@@ -105,8 +105,9 @@ class Embedder:
         were read.
 
         Raises:
-            UnprocessableRequest: a text is white space only, the model has no such prompt or attention, or the answer
-                would have too many numbers.
+            EmptyText: a text has nothing to read.
+            InvalidFields, UnsupportedOption: the model does not have the requested prompt or attention.
+            LimitExceeded: the answer would have too many numbers.
             RequestError: what the engines raise.
         """
         deadline, timing = context.deadline, context.timing
@@ -144,7 +145,7 @@ class Embedder:
         if request.attention is not None:
             if self.attention_pool is None:
                 route = "/translate" if self.manifest.task == "translation" else "/classify"
-                raise UnprocessableRequest(f"attention: {route} tells that of {self.manifest.name}")
+                raise UnsupportedOption(f"`attention` of {self.manifest.name} is available at {route}")
             selection = Selection.of(request.attention, self.manifest)
         if own is not None and request.pooling is None:
             by_default = Embedded.by_default(self.manifest)
@@ -165,16 +166,16 @@ class Embedder:
         if name is None:
             return prompts[own.default_prompt] if own is not None and own.default_prompt is not None else ""
         if name not in prompts:
-            raise UnprocessableRequest(
-                f"prompt: {self.manifest.name} has no {name!r}, it has {', '.join(prompts) or 'no prompts'}"
-            )
+            available = ", ".join(prompts) or "none"
+            message = f"must be a prompt of {self.manifest.name}, not {name!r}; available: {available}"
+            raise InvalidFields([(("prompt",), message)])
         return prompts[name]
 
     def _stretches(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
         is_translator = self.manifest.task == "translation"
         stretches = self._sentences(text, source, asked) if is_translator else self._whole(text, asked)
         if not stretches:
-            raise UnprocessableRequest(f"a text has no tokens, there is nothing to embed: {text[:20]!r}")
+            raise EmptyText(f"A text has no tokens to embed: {text[:20]!r}")
         return stretches
 
     def _sentences(self, text: str, source: str | None, asked: _Asked) -> list[_Stretch]:
@@ -225,16 +226,16 @@ class Embedder:
         names = next(filter(None, map(self.languages.named, Wanted.of_sources(code))))
         prefix, *others = {self.languages.by_name[name].source_prefix for name in names}
         if others:
-            raise UnprocessableRequest(f"{self.manifest.name} reads {len(names)} languages, name source")
+            raise SourceRequired(f"`source` is required: {self.manifest.name} reads {len(names)} languages")
         return subtag(code or names[0]), prefix
 
     def _refuse_too_many(self, n_vectors: int, asked: _Asked) -> None:
         numbers = n_vectors * asked.dimensions
         if numbers > self.max_numbers:
-            way_out = "send fewer texts" if asked.pooling else 'send shorter texts, or ask for "pooling": "mean"'
-            raise UnprocessableRequest(
-                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers, "
-                f"the limit is {self.max_numbers:,}; {way_out}"
+            way_out = "send fewer texts" if asked.pooling else "send shorter texts, or set `pooling` to mean"
+            raise LimitExceeded(
+                f"{n_vectors:,} embeddings of {asked.dimensions} dimensions have {numbers:,} numbers; "
+                f"the limit is {self.max_numbers:,}: {way_out}"
             )
 
     def _shaped(self, text: list[_Stretch], asked: _Asked, encoding: Encoding) -> TextEmbedding | TokenEmbeddings:

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from service.base.errors import UnprocessableRequest
+from service.base.errors import LimitExceeded
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import NO_TERMS, Terms
@@ -62,14 +62,14 @@ class Reader:
     terms: Terms
 
     def manuscript(self, reading: Reading) -> Manuscript:
-        """Raises UnprocessableRequest: a passage has too much that is kept, or one character is too many tokens."""
+        """Raises LimitExceeded: a passage has too much that is kept, or one character is too many tokens."""
         paragraphs = []
         for passage in reading.passages:
             paragraphs.append(self._paragraph(passage))
             inline = len(passage.elements) + len(paragraphs[-1].protected.placeholders)
             if inline > MOST_INLINE and isinstance(reading, document.Document):
-                raise UnprocessableRequest(
-                    f"a passage of the text has {inline} inline tags, placeholders and symbols, "
+                raise LimitExceeded(
+                    f"A passage of the text has {inline} inline tags, placeholders and symbols; "
                     f"the limit is {MOST_INLINE}"
                 )
         return Manuscript(reading, paragraphs)

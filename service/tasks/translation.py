@@ -5,7 +5,7 @@ from functools import cached_property, partial
 from typing import Literal
 
 from service.base.artifact import Manifest
-from service.base.errors import UnprocessableRequest
+from service.base.errors import InvalidFields, UnsupportedOption
 from service.engine.beam_search import Search
 from service.schemas.requests import TranslateRequest
 from service.segments.slots import Slot
@@ -43,33 +43,29 @@ class Translator:
         """How every sentence of a request is searched.
 
         Raises:
-            UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the
-                beam holds, or the format has not what is asked for.
+            InvalidFields: max_target_tokens is outside of the model's limits, or alternatives is not below the beam's.
+            UnsupportedOption: the format does not have what the request asks for.
         """
         if request.format != "text" and (request.attention or request.alignment or request.alternatives):
-            raise UnprocessableRequest(
-                f"attention, alignment and alternatives are of plain text, the format is {request.format}"
+            raise UnsupportedOption(
+                f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}"
             )
         if request.tags is not None and request.format not in ("html", "xml"):
-            raise UnprocessableRequest(f"tags are of html and xml, the format is {request.format}")
+            raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
         decoding = self.manifest.decoding
         assert decoding is not None, "a translator's manifest has one"
         limit = self.manifest.limits.max_target_tokens
         max_target_tokens = request.max_target_tokens or limit
         if max_target_tokens > limit:
-            raise UnprocessableRequest(
-                f"max_target_tokens is {max_target_tokens}, {self.manifest.name} writes at most {limit}"
-            )
+            message = f"must be at most {limit} for {self.manifest.name}, not {max_target_tokens}"
+            raise InvalidFields([(("max_target_tokens",), message)])
         n_first = len(direction.target_prefix)
         if max_target_tokens <= n_first:
-            raise UnprocessableRequest(
-                f"max_target_tokens is {max_target_tokens}, and {n_first} name the target's language"
-            )
+            message = f"must be at least {n_first + 1} for this model ({n_first} of them name the language)"
+            raise InvalidFields([(("max_target_tokens",), message)])
         beam_size = request.beam_size or decoding.beam_size
         if request.alternatives >= beam_size:
-            raise UnprocessableRequest(
-                f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}"
-            )
+            raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
         length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
         beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
         return partial(

@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 
 from service.base.artifact import Artifact, read_artifact
-from service.base.errors import ReloadRefused
+from service.base.errors import ReloadRefused, RequestError
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
@@ -26,13 +26,13 @@ Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
 
 
-def problem(response: httpx.Response, status: int) -> dict[str, Any]:
-    """The body of an error, which must be a whole problem."""
-    assert response.status_code == status, response.text
+def problem(response: httpx.Response, error: type[RequestError]) -> dict[str, Any]:
+    """Return the body of an answer, which must be a whole problem of this error."""
+    assert response.status_code == error.status, response.text
     assert response.headers["content-type"] == "application/problem+json"
     body: dict[str, Any] = response.json()
-    assert body.keys() - {"errors"} == {"type", "title", "status", "detail", "request_id"}
-    assert body["status"] == status
+    assert body.keys() - {"errors"} == {"type", "code", "title", "status", "detail", "request_id"}
+    assert (body["code"], body["type"], body["status"]) == (error.code, f"errors#{error.code}", error.status)
     assert body["request_id"] == response.headers["X-Request-ID"]
     assert "Server-Timing" in response.headers
     return body

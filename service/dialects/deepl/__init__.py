@@ -37,7 +37,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
         """Those that are translated, or with the type target those that are translated into."""
         kind = (await fields_of(http)).get("type") or "source"
         if kind not in ("source", "target"):
-            raise InvalidFields([(("type",), "it is source or target")])
+            raise InvalidFields([(("type",), "must be source or target")])
         directions = models.catalog.directions(None)
         return languages.sources(directions) if kind == "source" else languages.targets(directions)
 

@@ -103,4 +103,4 @@ def _refuse_other_format(form: DeepLDocument, name: str) -> None:
     """Raises InvalidFields: it is to be written as another kind of file."""
     ending = PurePath(name).suffix.removeprefix(".").lower()
     if form.output_format and form.output_format.lower() != ending:
-        raise InvalidFields([(("output_format",), f"a file of {ending} is written as such")])
+        raise InvalidFields([(("output_format",), f"must be {ending}, as the file")])

@@ -47,7 +47,7 @@ class LibreTranslateError(ErrorBody):
 
 
 class Disabled(RequestError):  # noqa: N818
-    status, title = 403, "Forbidden"
+    status = 403
 
 
 class LibreTranslateRequest(BaseModel):
@@ -167,7 +167,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
         """Whether texts are translated now."""
         reason = models.unready_reason()
         if reason is not None:
-            raise NotReady(reason)
+            raise NotReady(f"Not ready: {reason}")
         return Health()
 
     @free.post("/libretranslate/suggest", responses=LIBRETRANSLATE.documented(403))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import DocumentFailed, NotStored, NotYet, QueueFull, UnknownDocument
+from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.job import Job
 from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
 from tests.service.fakes import Disk, FakeClock
@@ -84,7 +84,7 @@ def test_a_job_goes_its_way_and_every_server_knows(stores: tuple[JobStore, JobSt
     job, key = add(one)
     assert other.get(job.id, key) == job
     assert (job.status, job.progress) == ("queued", 0)
-    with pytest.raises(NotYet, match="it is queued"):
+    with pytest.raises(DocumentNotReady, match="it is queued"):
         other.result(job.id, key)
     claimed = one.claim("a")
     assert claimed is not None
