@@ -22,7 +22,6 @@ NO_TEXT = frozenset({"replacement", "x-user-defined"})
 """Encodings of the standard from which no text can be read."""
 
 
-
 def read(data: bytes) -> Contents:
     """Raises UnprocessableRequest: it is no text in its encoding, or in one that is not known."""
     html, encoding = decoded(data, _declared(data))
