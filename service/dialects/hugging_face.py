@@ -11,9 +11,9 @@ from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
 from service.dialects.named_models import Model, check_ready, named
-from service.http import compression
 from service.http.access import Access
 from service.http.bodies import as_native
+from service.http.compression import compressed_response
 from service.http.dialect import Dialect, ErrorBody, Sent
 from service.http.limits import within_limits
 from service.models import dispatch
@@ -144,7 +144,7 @@ def routers(serving: Serving, settings: Settings, access: Access) -> list[APIRou
             raise UnknownPath(f"no task is named {task!r}; there are {', '.join(RUN)}")
         with serving.use() as models:
             answer = await RUN[task](models, name, request, settings, http.state.timing)
-        return await compression.answer(to_json(answer), http, "application/json")
+        return await compressed_response(to_json(answer), http, "application/json")
 
     @router.post(MODEL, response_model=PipelineAnswer)
     @router.post(f"{MODEL}/", include_in_schema=False)  # tried before the other: a name may have slashes
