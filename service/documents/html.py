@@ -1,4 +1,4 @@
-"""HTML, passage by passage: what is between two block-level tags is a text, and all else stays."""
+"""HTML files: the text between two block-level tags is a text to translate, and all else stays."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import webencodings
 
 from service.base.errors import UnprocessableRequest
 from service.documents.contents import Contents
-from service.documents.encodings import AS_BROWSERS_DO, Encoding, decoded
+from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
 from service.markup.document import parse
 from service.markup.passages import Passage
 from service.segments.placeholders import protect
@@ -15,16 +15,16 @@ from service.segments.restoration import untranslated
 
 CHARSET = re.compile(rb"<meta\b[^>]*\bcharset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 IN_PROLOG = re.compile(rb"<\?xml\b[^>]*\bencoding\s*=\s*[\"']([\w.:-]+)")
-"""Of XHTML, where no <meta> says it."""
+"""Declaration of an encoding in XHTML that has no <meta>."""
 PRESCAN = 1024
-"""Bytes in which HTML must say its encoding."""
+"""Number of bytes in which HTML must declare its encoding."""
 NO_TEXT = frozenset({"replacement", "x-user-defined"})
 """Encodings of the standard from which no text can be read."""
 
 
 def read(data: bytes) -> Contents:
-    """Raises UnprocessableRequest: it is no text in its encoding, or in one that is not known."""
-    html, encoding = decoded(data, _declared(data))
+    """Raises UnprocessableRequest: the file is no text in its encoding, or its encoding is not known."""
+    html, encoding = decode(data, _declared(data))
     parts = parse(html).parts
     texts = [_written(part) for part in parts if isinstance(part, Passage)]
 
@@ -32,7 +32,7 @@ def read(data: bytes) -> Contents:
         if [*translations] == texts:
             return data
         remaining = iter(translations)
-        return encoding.encoded("".join(part if isinstance(part, str) else next(remaining) for part in parts))
+        return encoding.encode("".join(part if isinstance(part, str) else next(remaining) for part in parts))
 
     return Contents(texts, "html", written)
 
@@ -58,4 +58,4 @@ def _declared(data: bytes) -> Encoding | None:
         return None
     # The standard reads GBK as GB 18030, which has more characters.
     name = "gb18030" if found.name == "gbk" else found.codec_info.name
-    return Encoding(name, errors=AS_BROWSERS_DO)
+    return Encoding(name, errors=LIKE_BROWSERS)
