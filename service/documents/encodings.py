@@ -13,7 +13,7 @@ BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", 
 CONTROL = re.compile(r"[\0-\x08\x0e-\x1a\x1c-\x1f]")
 """Control characters that no text has; a form feed and an escape are allowed."""
 C1 = range(0x80, 0xA0)
-"""Control characters of eight bits, which Windows encodings leave undefined in part."""
+"""Code points of control characters; Windows encodings leave some of these bytes undefined."""
 LIKE_BROWSERS = "like_browsers"
 """Error handler for an encoding that a web page declares."""
 
