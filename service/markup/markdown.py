@@ -29,8 +29,8 @@ FRONT_MATTER = re.compile(
     (?(yaml)(?:-{3}|\.{3})|\+{3})[ \t]*(?:\n|$)""",
     re.VERBOSE,
 )
-"""YAML or TOML before the text. Its first line begins with a key. Where prose between two thematic breaks might begin so
-too, no line may be empty."""
+"""YAML or TOML before the text. Its first line begins with a key. Where prose between two thematic breaks might begin
+like that too, no line may be empty."""
 PIPE = re.compile(r"(?<!\\)\|")
 TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 

@@ -1,4 +1,4 @@
-"""Answers compressed, for those who ask."""
+"""Responses that are compressed for clients that accept it."""
 
 import gzip
 import threading
