@@ -1,4 +1,4 @@
-"""The folder of what is kept for clients."""
+"""The folder for the glossaries and documents of clients."""
 
 import logging
 import os
@@ -13,15 +13,15 @@ from service.base.settings import PREFIX, Settings
 logger = logging.getLogger(__name__)
 
 DEFAULT = Path("data")
-"""In the working directory; made when there is something to keep."""
+"""A folder in the working directory; it is made when the first file is kept."""
 
 
 @contextmanager
 def with_data_directory(settings: Settings) -> Iterator[Settings]:
-    """Settings that name a folder that can be written. Processes that begin meanwhile read it from the environment.
+    """Yield settings whose data folder can be written. Processes started meanwhile read it from the environment.
 
     Raises:
-        StartRefused: the one that was asked for cannot.
+        StartRefused: the configured folder cannot be made or written.
     """
     if settings.data is not None:
         try:

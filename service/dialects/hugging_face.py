@@ -10,9 +10,9 @@ from pydantic_core import to_json
 from service import __version__
 from service.base.errors import InvalidFields, RequestError, UnknownPath, UnprocessableRequest
 from service.base.settings import Settings
-from service.http import compression
 from service.http.access import Access
 from service.http.bodies import as_native
+from service.http.compression import compressed_response
 from service.http.dialect import Dialect, ErrorBody, Sent
 from service.models.catalog import Model
 from service.models.models import Models
@@ -138,7 +138,7 @@ def routers(models: Models, settings: Settings, access: Access) -> list[APIRoute
         if task not in RUN:
             raise UnknownPath(f"No task is named {task!r}; available: {', '.join(RUN)}")
         answer = await RUN[task](models, name, request, http.state.context)
-        return await compression.answer(to_json(answer), http, "application/json")
+        return await compressed_response(to_json(answer), http, "application/json")
 
     @router.post(MODEL, response_model=PipelineAnswer)
     @router.post(f"{MODEL}/", include_in_schema=False)  # tried before the other: a name may have slashes

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr
 
 from service.base.errors import BadRequest, TooLarge, UnprocessableRequest, UnsupportedMediaType
-from service.http import compression
 from service.http.bodies import ReadBody
+from service.http.compression import compressed_response
 from service.http.dialect import Sent
 from service.http.json_route import Body, read
 from service.schemas.answers import encoded
@@ -203,9 +203,9 @@ async def written(
     )
     head = answer.model_dump_json(exclude_none=True).encode()
     if not any(output.is_binary for output in outputs):
-        return await compression.answer(head, http, "application/json")
+        return await compressed_response(head, http, "application/json")
     body = b"".join([head, *(raw for _, raw in parts)])
-    return await compression.answer(body, http, "application/octet-stream", {LENGTH: str(len(head))})
+    return await compressed_response(body, http, "application/octet-stream", {LENGTH: str(len(head))})
 
 
 def _inflated(body: bytes, encoding: str, max_bytes: int) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from markdown_it.token import Token
 
 from service.documents.contents import Contents
-from service.documents.encodings import decoded
+from service.documents.encodings import decode
 from service.markup.inline_marks import PARSER, Environment
 from service.markup.markdown import FRONT_MATTER
 
@@ -18,13 +18,13 @@ ENOUGH = 2_000
 
 def read(data: bytes) -> Contents:
     """Raises UnprocessableRequest: it is no text."""
-    text, encoding = decoded(data)
+    text, encoding = decode(data)
     front_matter, pieces = _read(text)
     heads = [head for head, _ in pieces]
 
     def written(translations: Sequence[str]) -> bytes:
         bodies = [translation.removeprefix(head) for head, translation in zip(heads, translations, strict=True)]
-        return encoding.encoded("".join([front_matter, *bodies]))
+        return encoding.encode("".join([front_matter, *bodies]))
 
     return Contents([head + body for head, body in pieces], "markdown", written)
 

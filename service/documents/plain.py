@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from service.documents.contents import Contents
-from service.documents.encodings import decoded
+from service.documents.encodings import decode
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 ENDS = (re.compile(r"[.!?]\s+|[。！？]"), re.compile(r"\s+"))
@@ -18,8 +18,8 @@ MOST = 10_000
 
 def read(data: bytes) -> Contents:
     """Raises UnprocessableRequest: it is no text."""
-    text, encoding = decoded(data)
-    return Contents([*pieces(text)], "text", lambda translations: encoding.encoded("".join(translations)))
+    text, encoding = decode(data)
+    return Contents([*pieces(text)], "text", lambda translations: encoding.encode("".join(translations)))
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 
 from service.base.errors import InvalidDocument
 from service.documents.contents import Contents
-from service.documents.encodings import decoded
+from service.documents.encodings import decode
 from service.documents.wrapping import balanced, visible, wrapped
 from service.text.scripts import is_unspaced
 
@@ -52,8 +52,8 @@ _Exchange = list[_Speech]
 
 
 def read(data: bytes) -> Contents:
-    """Raises InvalidDocument: it is no text, or has no cue."""
-    text, encoding = decoded(data)
+    """Raises InvalidDocument: the file is no text, or has no cue."""
+    text, encoding = decode(data)
     parts, times = _read(text)
     if not times:
         raise InvalidDocument('The file has no subtitles: it has no line such as "00:00:01,000 --> 00:00:02,500"')
@@ -67,7 +67,7 @@ def read(data: bytes) -> Contents:
             for exchange, before in zip(exchanges, texts, strict=True)
             for line in _written(exchange, before, [*islice(remaining, len(before))])
         )
-        return encoding.encoded("".join(part if isinstance(part, str) else next(lines) for part in parts))
+        return encoding.encode("".join(part if isinstance(part, str) else next(lines) for part in parts))
 
     return Contents([*chain.from_iterable(texts)], "html", written)
 

@@ -13,8 +13,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from service.base.errors import BadRequest, InvalidFields, UnsupportedMediaType
-from service.http import compression
 from service.http.access import Guards
+from service.http.compression import compressed_response
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -60,7 +60,7 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
                 if isinstance(answer, Response):
                     return answer
                 content = serializer.to_json(answer, exclude_none=exclude_none)
-                response = await compression.answer(content, request, "application/json")
+                response = await compressed_response(content, request, "application/json")
                 response.status_code = self.status_code or response.status_code
                 return response
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.base.errors import BodyTooSlow, ClientGone, Draining, InferenceFailed, RequestError, TooLarge, unexpected
-from service.base.log import harmless
+from service.base.log import escaped
 from service.base.metrics import Metrics
 from service.http.dialect import AnyDialect, Dialects
 from service.models.serving import Serving
@@ -103,7 +103,7 @@ class Middleware:
             is_lost = route == UNMATCHED and status >= 400
             if self._access_log or (is_lost and self._may_tell_of_the_lost(began)):
                 level = logging.DEBUG if route in OPERATIONS and status < 400 else logging.INFO
-                path = harmless(scope["path"]) if route == UNMATCHED else route
+                path = escaped(scope["path"]) if route == UNMATCHED else route
                 _log_access(level, exchange.request_id, method, path, status, seconds)
 
     def _may_tell_of_the_lost(self, now: float) -> bool:

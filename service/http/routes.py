@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request, Response
 
 from service.base.errors import NotReady
 from service.base.metrics import Metrics
-from service.http import compression, event_stream
+from service.http import event_stream
 from service.http.access import Guards
+from service.http.compression import compressed_response
 from service.http.event_stream import EventStream
 from service.http.json_route import json_route
 from service.http.problems import documented
@@ -98,7 +99,7 @@ def operations_routes(models: Models, metrics: Metrics) -> APIRouter:
     @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
     async def scrape(request: Request) -> Response:
         """Prometheus metrics."""
-        return await compression.answer(metrics.render(), request, metrics.MEDIA_TYPE)
+        return await compressed_response(metrics.render(), request, metrics.MEDIA_TYPE)
 
     return router
 

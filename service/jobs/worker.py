@@ -10,7 +10,7 @@ from pathlib import Path
 from service.base.errors import DeadlinePassed, Draining, NotStored, RequestError
 from service.base.settings import Settings
 from service.jobs.job import Job
-from service.jobs.reading import Reading
+from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.jobs.translation import Translating, refuse_long_texts
 from service.models.models import Models
@@ -43,7 +43,7 @@ class DocumentJobs:
         self._settings = settings
         self._translating = Translating(models, settings)
         self._owner = secrets.token_hex(8)
-        self._reading = Reading(UNPACKED * settings.max_document_bytes)
+        self._reader = DocumentReader(UNPACKED * settings.max_document_bytes)
         self._come = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._running: dict[asyncio.Task[None], str] = {}
@@ -59,7 +59,7 @@ class DocumentJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._reading.stop()
+        await self._reader.stop()
         self._store.close()
 
     async def submit(self, file_name: str, data: bytes, request: TranslateRequest, timeout_s: float) -> tuple[Job, str]:
@@ -79,7 +79,7 @@ class DocumentJobs:
         ends_at = time.monotonic() + timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                read = await self._reading.read(file_name, data)
+                read = await self._reader.read(file_name, data)
         except TimeoutError:
             raise DeadlinePassed(f"The document was not read within {timeout_s:g} s") from None
         refuse_long_texts(read, self._settings.max_text_characters)
@@ -167,9 +167,9 @@ class DocumentJobs:
         async def work() -> bytes:
             ends_at = asyncio.get_running_loop().time() + job.deadline - time.time()
             data = await asyncio.to_thread(self._store.source, job.id)
-            read = await self._reading.read(job.file_name, data, job.kind)
+            read = await self._reader.read(job.file_name, data, job.kind)
             translations = await self._translating.texts(read, job, ends_at, hear)
-            return await self._reading.written(job.kind, data, translations)
+            return await self._reader.write(job.kind, data, translations)
 
         async def tell() -> None:
             try:

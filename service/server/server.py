@@ -24,7 +24,7 @@ from service.models.origin import LoadingOrigin, Origin
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.connections import Connections
-from service.server.descriptors import most_connections
+from service.server.descriptors import max_connections
 from service.workers.loader import Loader
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def run(
     Raises:
         StartRefused: a model is not as it should be.
     """
-    limit = most_connections(settings.max_connections)
+    limit = max_connections(settings.max_connections)
     max_body_bytes = max(settings.max_body_bytes, settings.max_document_bytes)
     connections = Connections(limit, settings.head_timeout_s, settings.send_timeout_s, max_body_bytes, metrics)
     config = uvicorn.Config(

@@ -32,7 +32,7 @@ from service.http.rates import Rates
 from service.models.assembly import catalog_of
 from service.models.origin import LoadingOrigin, in_daemon_thread
 from service.models.serving import proven
-from service.server.send_buffer import untaken_bytes
+from service.server.send_buffer import send_queue_bytes
 from service.workers.loader import Loaded, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
 from service.workers.remote_loader import RATES_SOCKET, new_directory
@@ -320,7 +320,7 @@ class _Server:
 
         A server that has taken no models yet may still be importing its libraries.
         """
-        self._silent_s = self._silent_s + BEAT_S if untaken_bytes(self._outgoing.transport) else 0.0
+        self._silent_s = self._silent_s + BEAT_S if send_queue_bytes(self._outgoing.transport) else 0.0
         has_begun = any(taken.is_set() for taken in self.taken.values())
         return self._silent_s >= (HUNG_S if has_begun else LOADING_S)
 

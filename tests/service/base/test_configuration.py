@@ -77,7 +77,7 @@ def test_a_service_without_keys_says_that_everybody_may_ask(
 ) -> None:
     caplog.set_level(logging.INFO)
     announce(Settings(**settings), {})  # type: ignore[arg-type]
-    assert caplog.text.count("whoever reaches the service may ask") == n_lines
+    assert caplog.text.count("anybody who reaches the service may use it") == n_lines
 
 
 def test_values_that_cannot_be_used_are_told_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from service.base.errors import UnprocessableRequest
 from service.documents import plain
-from service.documents.encodings import MARKS, decoded
+from service.documents.encodings import BYTE_ORDER_MARKS, decode
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.sampled_from([*MARKS, b""]))
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.sampled_from([*BYTE_ORDER_MARKS, b""]))
 def test_a_file_is_written_as_it_was_read(text: str, mark: bytes) -> None:
-    data = mark + text.encode(MARKS.get(mark, "utf-8"))
-    read, encoding = decoded(data)
-    assert encoding.encoded(read) == data
+    data = mark + text.encode(BYTE_ORDER_MARKS.get(mark, "utf-8"))
+    read, encoding = decode(data)
+    assert encoding.encode(read) == data
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from service.base.errors import NotStored, UnprocessableRequest
 from service.jobs import worker
-from service.jobs.reading import Reading
+from service.jobs.reading import DocumentReader
 from service.jobs.store import JobStore
 from service.models.models import Models
 from tests.running_service import running_service
@@ -289,7 +289,7 @@ async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monk
     async def read(*_: object) -> None:
         await asyncio.sleep(PATIENCE_S)
 
-    monkeypatch.setattr(Reading, "read", read)
+    monkeypatch.setattr(DocumentReader, "read", read)
     async with serve() as client:
         for wait in ("true", "false"):
             fields = FRENCH | {"wait": wait, "timeout_s": "0.05"}
