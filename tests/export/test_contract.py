@@ -1,7 +1,7 @@
-"""The two ends of the artifact directory: what `export` writes, `service` reads, and refuses when it was touched.
+"""The contract between `export`, which writes an artifact, and `service`, which reads it and refuses a changed one.
 
-And the two ends of beam search: the service's finds in the exported graphs what the model's finds in the checkpoint;
-and of embeddings: the states that the service reads are those that the model makes.
+Beam search of the service in exported graphs finds what that of the model finds in the checkpoint, and the service
+reads the encoder states that the model computes.
 """
 
 import json
