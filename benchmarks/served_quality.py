@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.workspace import ROOT
 from model.data import Row, load_rows
-from model.evaluation.cases import Answered, Suite, pass_counts, run_suite, suite_for
+from model.evaluation.cases import Answer, Suite, pass_counts, run_suite, suite_for
 from model.evaluation.scoring import accuracy, score_translations
 from model.recipe import load_experiment
 
@@ -64,13 +64,13 @@ def cases_passed(client: httpx.Client, model: dict[str, Any], suite: Suite) -> t
     return pass_counts(run_suite(suite, partial(answers, client, model)))["all"]
 
 
-def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answered]:
+def answers(client: httpx.Client, model: dict[str, Any], texts: Sequence[str]) -> list[Answer]:
     """The label or the translation of each text."""
     if model["task"] == "classification":
         found = _ask(client, "/classify", {"model": model["name"]}, texts)
-        return [Answered(answer["label"], answer["score"]) for answer in found]
+        return [Answer(answer["label"], answer["score"]) for answer in found]
     options = {"model": model["name"], "source": model["sources"][0], "target": model["targets"][0]}
-    return [Answered(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
+    return [Answer(answer["text"]) for answer in _ask(client, "/translate", options, texts)]
 
 
 def _ask(client: httpx.Client, path: str, options: dict[str, Any], texts: Sequence[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import onnxruntime as ort
 import torch
 
 from export.manifest import Manifest
-from model.weights import WEIGHTS, in_float, read_weights
+from model.weights import WEIGHTS, dequantize, read_weights
 
 
 def open_session(directory: Path, manifest: Manifest, graph: str, threads: int = 1) -> ort.InferenceSession:
@@ -38,6 +38,6 @@ def tensors_of(directory: Path, manifest: Manifest, graph: str) -> dict[str, ort
     for dtype, names in manifest.graphs[graph].items():
         wanted: torch.dtype = getattr(torch, dtype)
         for name in names:
-            tensor = stored[name] if stored[name].dtype == wanted else in_float(name, stored).to(wanted)
+            tensor = stored[name] if stored[name].dtype == wanted else dequantize(name, stored).to(wanted)
             tensors[name] = ort.OrtValue.ortvalue_from_numpy(tensor.numpy())
     return tensors

@@ -55,7 +55,7 @@ CHECKPOINT = "checkpoint"
 
 DataDir = Annotated[Path | None, typer.Option(help="Directory of the TSV corpora; without it they come from a hub.")]
 CheckpointDir = Annotated[Path, typer.Argument(help="Checkpoint directory, or artifact, as artifacts/translate-en-fr.")]
-Of = Literal["encoder", "cross-attention"]
+EmbeddingSource = Literal["encoder", "cross-attention"]
 Pooling = Literal["mean", "none"]
 Texts = Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines of standard input.")]
 
@@ -232,7 +232,9 @@ def generate(
 def embed(
     checkpoint: CheckpointDir,
     texts: Texts = None,
-    of: Annotated[Of, typer.Option(help="What of the model; cross-attention is of its own translation.")] = "encoder",
+    of: Annotated[
+        EmbeddingSource, typer.Option(help="What of the model; cross-attention is of its own translation.")
+    ] = "encoder",
     pooling: Annotated[
         Pooling | None,
         typer.Option(

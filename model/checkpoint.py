@@ -39,20 +39,20 @@ from model.networks.language_model import LanguageModel
 from model.networks.recurrent import RecurrentTranslator
 from model.networks.transformer import Transformer, TransformerClassifier, TransformerEncoder
 from model.tokenizer import Vocabulary, ids_of, load_tokenizer
-from model.weights import WEIGHTS, Unset, WeightsError, give_weights, read_weights, write_weights
+from model.weights import WEIGHTS, WeightsError, WithoutInitialization, assign_weights, read_weights, write_weights
 
 Model = Transformer | RecurrentTranslator | LanguageModel | TransformerClassifier | TransformerEncoder
 
 EMBEDDING = "embedding.tokens.weight"
-OF_ENCODER = ("embedding.", "encoder.")
+ENCODER_PREFIXES = ("embedding.", "encoder.")
 """Beginnings of the names of what an encoder has in every model."""
-OF_TOKENS = (EMBEDDING, "is_target_token")
+TOKEN_SUFFIXES = (EMBEDDING, "is_target_token")
 """Ends of the names of tensors with a row for each token."""
-FREE_TO_DIFFER = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
+FREE_SETTINGS = {"vocab_size", "special_tokens", "max_positions", "dropout", "attention", "beta"}
 """Settings of layers that may be others in a model that begins with the weights of another."""
 
 TOKENIZER, VOCABULARY, MANIFEST = "tokenizer.json", "vocabulary.json", "manifest.json"
-NEEDED = (CONFIG, WEIGHTS, TOKENIZER)
+REQUIRED_FILES = (CONFIG, WEIGHTS, TOKENIZER)
 EVALUATION, TRAINING, CARD, ALIGNMENT = "evaluation.json", "training.json", "README.md", "alignment.json"
 
 
@@ -172,14 +172,14 @@ def load_checkpoint(directory: Path) -> Checkpoint:
         CheckpointError: a file is missing, or weights or alignment do not fit the configuration, or the manifest.
         ConfigError: the configuration cannot be used.
     """
-    _refuse_without(directory, NEEDED)
+    _refuse_without(directory, REQUIRED_FILES)
     _refuse_damaged(directory)
     config = load_config(directory)
-    with Unset():
+    with WithoutInitialization():
         model = build_model(config)
     try:
         stored = read_weights(directory / WEIGHTS)
-        give_weights(model, stored)
+        assign_weights(model, stored)
     except WeightsError as error:
         raise CheckpointError(f"{directory / WEIGHTS} does not hold the weights of this model: {error}") from error
     evaluation_path = directory / EVALUATION
@@ -191,7 +191,7 @@ def load_checkpoint(directory: Path) -> Checkpoint:
     return Checkpoint(config, model.eval(), tokenizer, evaluation, alignment, stored, vocabulary)
 
 
-def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
+def initialize_from(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> None:
     """Give a model the weights of a checkpoint, whose vocabulary may be another.
 
     A piece that both vocabularies have keeps what the checkpoint knows of it, any other what the model does (Zoph et
@@ -203,15 +203,15 @@ def start_with(model: Model, checkpoint: Checkpoint, tokenizer: Tokenizer) -> No
     _refuse_other_layers(model.config, checkpoint)
     weights, old, new = checkpoint.model.state_dict(), checkpoint.tokenizer.get_vocab(), tokenizer.get_vocab()
     if isinstance(model, TransformerClassifier) and not _tells_labels(checkpoint.config, model.config.labels):
-        head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(OF_ENCODER)}
-        weights = {name: weight for name, weight in weights.items() if name.startswith(OF_ENCODER)} | head
+        head = {name: weight for name, weight in model.state_dict().items() if not name.startswith(ENCODER_PREFIXES)}
+        weights = {name: weight for name, weight in weights.items() if name.startswith(ENCODER_PREFIXES)} | head
     shared = new.keys() & old.keys()
     if not shared:
         raise CheckpointError(f"{checkpoint.config.name} has no piece of this vocabulary")
     into, of = [new[piece] for piece in shared], [old[piece] for piece in shared]
     try:
         for name, rows in model.state_dict().items():
-            if name.endswith(OF_TOKENS):
+            if name.endswith(TOKEN_SUFFIXES):
                 rows[into] = weights[name][of]
                 weights[name] = rows
         model.load_state_dict(weights)
@@ -227,7 +227,7 @@ def _refuse_other_layers(config: ModelConfig, checkpoint: Checkpoint) -> None:
         raise CheckpointError(f"{name} has an embedding for sources alone, which a classifier cannot begin with")
     if not isinstance(start, LayerConfig) or not isinstance(config, (ClassifierConfig, type(start))):
         return  # whose weights have other names
-    for setting in LayerConfig.model_fields.keys() - FREE_TO_DIFFER:
+    for setting in LayerConfig.model_fields.keys() - FREE_SETTINGS:
         here, there = getattr(config, setting), getattr(start, setting)
         if here != there:
             raise CheckpointError(f"{setting} is {here}, and {there} in {name}")
@@ -254,9 +254,9 @@ def copy_trained(directory: Path, copy: Path) -> None:
     Raises:
         CheckpointError: a file is missing.
     """
-    _refuse_without(directory, NEEDED)
+    _refuse_without(directory, REQUIRED_FILES)
     copy.mkdir(exist_ok=True)
-    for name in (*NEEDED, TRAINING):
+    for name in (*REQUIRED_FILES, TRAINING):
         if (directory / name).is_file():
             shutil.copyfile(directory / name, copy / name)
 

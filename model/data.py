@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from model.recipe import DataSource, HubSource
 
-OWN = Path(__file__).parent / "corpora"
+OWN_CORPORA = Path(__file__).parent / "corpora"
 
 
 class DataError(ValueError):
@@ -30,7 +30,7 @@ def load_rows(source: DataSource, data_dir: Path | None) -> list[Row]:
         DataError: the corpus is missing, empty, malformed, has an unknown label, or is not known to be on a hub.
     """
     if source.own:
-        rows = list(read_tsv(OWN / source.file))
+        rows = list(read_tsv(OWN_CORPORA / source.file))
     elif data_dir is not None:
         rows = list(read_tsv(data_dir / source.file))
     elif source.hub is not None:

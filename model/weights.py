@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 WEIGHTS = "weights.safetensors"
 SCALES, STEP, SMOOTHING = ".scales", ".step", ".smoothing"
 
-ALIGNMENT = 64
+CACHE_LINE = 64
 """A cache line. Mapped into memory, what is large lies on such lines: read across them, a product takes longer."""
 
 TYPES = {
@@ -36,7 +36,7 @@ class WeightsError(ValueError):
     """A file of weights is damaged, or holds those of another model."""
 
 
-class Unset(TorchFunctionMode):
+class WithoutInitialization(TorchFunctionMode):
     """Modules that are made within have no numbers yet: no time and no memory is spent on random ones."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -52,7 +52,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """
 
     def order(name: str) -> tuple[bool, int, str]:
-        return tensors[name].nbytes % ALIGNMENT != 0, -tensors[name].element_size(), name
+        return tensors[name].nbytes % CACHE_LINE != 0, -tensors[name].element_size(), name
 
     header, end = {}, 0
     for name in sorted(tensors, key=order):
@@ -60,7 +60,7 @@ def write_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
         end = start + tensor.nbytes
         header[name] = {"dtype": TYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    text += b" " * (-(8 + len(text)) % CACHE_LINE)
     part = path.with_name(f"{path.name}.part")  # what is read of a file that was there may still be mapped
     with part.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
@@ -81,7 +81,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise WeightsError(f"{path} is damaged: {error}") from error
 
 
-def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
+def assign_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """Let a model of float32 have what is stored. Tensors of its types are not copied: `stored` and model share them.
 
     Raises:
@@ -102,12 +102,12 @@ def give_weights(model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     if missing:
         raise WeightsError(f"{', '.join(missing)} of the model are missing")
     try:
-        model.load_state_dict({name: in_float(name, stored).to(own[name].dtype) for name in own}, assign=True)
+        model.load_state_dict({name: dequantize(name, stored).to(own[name].dtype) for name in own}, assign=True)
     except RuntimeError as error:
         raise WeightsError(str(error)) from error
 
 
-def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
+def dequantize(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     """A stored tensor; if it is int8, multiplied by its scales and divided by its smoothing.
 
     Raises:
@@ -127,6 +127,6 @@ def in_float(name: str, stored: Mapping[str, Tensor]) -> Tensor:
     return numbers / smoothing
 
 
-def in_known_type(tensor: Tensor) -> Tensor:
+def to_known_type(tensor: Tensor) -> Tensor:
     """A tensor of one of `TYPES`: other floating-point numbers, as bfloat16, become float32."""
     return tensor.float() if tensor.is_floating_point() and tensor.dtype not in TYPES else tensor

@@ -38,7 +38,7 @@ _WORDS = pre_tokenizers.Split(
 """The service splits a text in the same way, where it aligns words."""
 
 
-def words(text: str) -> list[Span]:
+def word_spans(text: str) -> list[Span]:
     """Words, numbers and runs of punctuation, without what is between them."""
     return [span for piece, span in _WORDS.pre_tokenize_str(text) if not piece.isspace()]
 

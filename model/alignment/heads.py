@@ -26,14 +26,14 @@ from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer
 from model.recipe import DataConfig, DataSource
 from model.tokenizer import BOS_ID
-from model.words import word_columns, words
+from model.words import word_columns, word_spans
 
 Array = NDArray[np.float32]
 
 BATCH_TOKENS = 2048
 CORPUS_ROWS = 60_000
 """Pairs of each training corpus that the aligner reads; with a dozen corpora that takes two cores 15 minutes."""
-COMPARED = "translation/test/multi30k-val"
+CAPTIONS = "translation/test/multi30k-val"
 """Pairs on which heads are compared, unless others are configured: captions, neither trained on nor scored."""
 
 
@@ -126,7 +126,7 @@ def compared_source(data: DataConfig) -> DataSource:
         return data.aligned
     first = data.train[0]
     suffix = Path(first.file).name.split(".", 1)[1]
-    return DataSource(file=f"{COMPARED}.{suffix}", swap=first.swap, licence=first.licence)
+    return DataSource(file=f"{CAPTIONS}.{suffix}", swap=first.swap, licence=first.licence)
 
 
 def training_rows(data: DataConfig, data_dir: Path | None, corpus_rows: int) -> list[Row]:
@@ -148,8 +148,8 @@ def word_attention(model: Transformer, tokenizer: Tokenizer, rows: Sequence[Row]
         cross = translation_matrices(model, source, lengths, target).cross.numpy()
         for i, matrices in zip(batch.tolist(), cross, strict=True):
             left, right = rows[i]
-            of_source = word_columns(left, words(left), sources[i].offsets)
-            of_target = word_columns(right, words(right), targets[i].offsets)
+            of_source = word_columns(left, word_spans(left), sources[i].offsets)
+            of_target = word_columns(right, word_spans(right), targets[i].offsets)
             found[i] = among_words(matrices[..., : len(of_target), : len(of_source)], of_source, of_target[:-1])
     yield from (found[i] for i in range(len(rows)))
 
@@ -218,9 +218,9 @@ def agreement(alignment: Alignment, of_layer: Sequence[Array], references: Seque
         n_possible_found += len(links & reference.possible)
     return Agreement(
         alignment,
-        precision=percent(n_possible_found, n_links),
-        recall=percent(n_sure_found, n_sure),
-        aer=100 - percent(n_sure_found + n_possible_found, n_links + n_sure),
+        precision=percentage(n_possible_found, n_links),
+        recall=percentage(n_sure_found, n_sure),
+        aer=100 - percentage(n_sure_found + n_possible_found, n_links + n_sure),
     )
 
 
@@ -230,6 +230,6 @@ def hard_links(attention: Array) -> Links:
     return {(int(source), target) for target, source in enumerate(best) if source < attention.shape[1] - 1}
 
 
-def percent(part: int, whole: int) -> float:
+def percentage(part: int, whole: int) -> float:
     """0 of nothing."""
     return 100 * part / max(whole, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from model.data import Row
-from model.words import words
+from model.words import word_spans
 
 Links = set[tuple[int, int]]
 """(source word, target word)."""
@@ -38,7 +38,7 @@ def statistical_links(rows: Sequence[Row], n: int) -> list[tuple[Links, Links]]:
 
 def spaced(text: str) -> str:
     """The words of a text, a space between them."""
-    return " ".join(text[start:end] for start, end in words(text))
+    return " ".join(text[start:end] for start, end in word_spans(text))
 
 
 def parse(line: str) -> Links:

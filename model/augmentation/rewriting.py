@@ -21,8 +21,8 @@ NAME = re.compile(r"\b(?:[A-Z][a-z]{2,}|[А-ЯЁ][а-яё]{2,})\b")
 NUMBER = re.compile(r"\d{2,}")
 DIGITS = re.compile(r"\d+")
 WIDE_MARKS = ("。", "！", "？", "」", "』")
-MOST_JOINED = 4
-LONGEST_LIST = 8
+MAX_JOINED = 4
+MAX_LIST_LENGTH = 8
 FINAL_PUNCTUATION = re.compile(r"\s*[.!?…。！？]+\s*$")
 FULL_WIDTH_DIGITS = {code: HALF_WIDTH[code] for code in range(ord("０"), ord("９") + 1)}
 KANJI_DIGITS = "〇一二三四五六七八九"
@@ -49,7 +49,7 @@ LATIN_LETTERS = str.maketrans(
 )
 
 
-def rewritten(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
+def rewrite_rows(rows: Sequence[Row], rewrite: Rewrite, random: np.random.Generator) -> list[Row]:
     """The rows to which a rewriting applies, rewritten on both sides alike."""
     if rewrite == "other_names":
         return [row for _ in range(VARIANTS) for row in _renamed(rows, random)]
@@ -173,7 +173,7 @@ def _joined(rows: Sequence[Row], random: np.random.Generator) -> Iterator[Row]:
     """Two to four rows in one: a corpus of short sentences has too few long ones (Kondo et al. 2021)."""
     order = random.permutation(len(rows)).tolist()
     while len(order) >= 2:
-        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MOST_JOINED + 1))))]
+        parts = [rows[order.pop()] for _ in range(min(len(order), int(random.integers(2, MAX_JOINED + 1))))]
         yield Row(*(reduce(_and, side) for side in zip(*parts, strict=True)))
 
 
@@ -186,7 +186,7 @@ def _lists(pairs: Sequence[Row], n: int, random: np.random.Generator) -> list[Ro
     """So many enumerations of three words or more."""
     if not pairs:
         return []
-    drawn = (random.choice(len(pairs), random.integers(3, LONGEST_LIST + 1)) for _ in range(n))
+    drawn = (random.choice(len(pairs), random.integers(3, MAX_LIST_LENGTH + 1)) for _ in range(n))
     return [
         Row(", ".join(pairs[i].left for i in indices), ", ".join(pairs[i].right for i in indices)) for indices in drawn
     ]

@@ -7,12 +7,12 @@ from itertools import product
 
 from model.data import Row
 
-LONGEST_ROW = 10
+MAX_WORDS = 10
 """Words of a side; in a longer row a word meets many others."""
-FEWEST_ROWS = 5
-LARGEST_SHARE = 0.02
+MIN_ROWS = 5
+MAX_SHARE = 0.02
 """Of the rows: words in more of them are articles and pronouns, which nobody asks for alone."""
-LEAST_DICE = 0.65
+MIN_DICE = 0.65
 
 WORD = re.compile(r"[^\W\d_]{3,}")
 
@@ -25,11 +25,11 @@ def word_pairs(rows: Sequence[Row]) -> list[Row]:
     """
     texts = [(set(WORD.findall(row.left.lower())), set(WORD.findall(row.right.lower()))) for row in rows]
     counts = [Counter(word for text in texts for word in text[side]) for side in (0, 1)]
-    most = max(FEWEST_ROWS, LARGEST_SHARE * len(rows))
-    known = [{word for word, n in count.items() if FEWEST_ROWS <= n <= most} for count in counts]
+    most = max(MIN_ROWS, MAX_SHARE * len(rows))
+    known = [{word for word, n in count.items() if MIN_ROWS <= n <= most} for count in counts]
     both = Counter[tuple[str, str]]()
     for left, right in texts:
-        if len(left) <= LONGEST_ROW and len(right) <= LONGEST_ROW:
+        if len(left) <= MAX_WORDS and len(right) <= MAX_WORDS:
             both.update(product(left & known[0], right & known[1]))
     # Sorted, because sets of words have another order in every process.
     scores = sorted((2 * n / (counts[0][pair[0]] + counts[1][pair[1]]), pair) for pair, n in both.items() if n > 1)
@@ -39,7 +39,7 @@ def word_pairs(rows: Sequence[Row]) -> list[Row]:
     return [
         Row(usual_left[left], usual_right[right])
         for score, (left, right) in scores
-        if score >= LEAST_DICE and best_of_left[left] == right and best_of_right[right] == left != right
+        if score >= MIN_DICE and best_of_left[left] == right and best_of_right[right] == left != right
     ]
 
 

@@ -16,7 +16,7 @@ CASES = "cases"
 """In the scores, beside the test sets: the share of each kind of cases that passed."""
 FAILURES_SHOWN = 2
 """Of each kind of cases."""
-LONGEST_SHOWN = 160
+MAX_SHOWN_CHARACTERS = 160
 """Characters of a text in a table."""
 
 METRICS = {
@@ -29,7 +29,7 @@ METRICS = {
     "perplexity": "perplexity of a token",
     "bits_per_byte": "bits per byte",
 }
-USE = {
+TASKS = {
     "translation": ("translation", "translate", "Hello!"),
     "classification": ("text-classification", "classify", "A good film."),
     "language_model": ("text-generation", "generate", "The film"),
@@ -37,7 +37,7 @@ USE = {
 """By task: the hub's name of it, the command, and what it may be asked."""
 FIRST_WORDS = {"fr": "Bonjour !", "de": "Hallo!", "ru": "Привет!", "ja": "こんにちは。"}
 
-ASKED = {
+LICENCE_TERMS = {
     r"-NC|multi30k": "no commercial use",
     r"research use|for research": "made for research: take advice before commercial use",
     r"no formal licence": "no licence was given: rights stay with the authors",
@@ -47,7 +47,7 @@ ASKED = {
     r"BSD|MIT|PSF|Open Publication|(?i:apache)": "keep the notice",
 }
 """What licences ask for whose names match a pattern."""
-COMMERCE = ("no commercial use", "made for research: take advice before commercial use")
+COMMERCIAL_TERMS = ("no commercial use", "made for research: take advice before commercial use")
 
 ADDRESS = {
     "fr": " and forms of address (tu or vous)",
@@ -74,7 +74,7 @@ def model_card(
         cases: results of the suite that fits the model, if there is one.
     """
     task = "translation" if config.model.task == "recurrent_translation" else config.model.task
-    tag, command, example = USE[task]
+    tag, command, example = TASKS[task]
     tests = {name: scores for name, scores in evaluation.items() if name != CASES}
     licences: dict[str, str] = training.get("licences") or recipe.licences()
     card = ModelCard.from_template(
@@ -87,7 +87,7 @@ def model_card(
         command=command,
         example=FIRST_WORDS.get(getattr(config.model, "source", ""), example),
         scores=_scores(tests),
-        is_restricted=any(asked in COMMERCE for licence in licences.values() for asked in _asked(licence)),
+        is_restricted=any(asked in COMMERCIAL_TERMS for licence in licences.values() for asked in _terms_of(licence)),
         licences=_licences(licences),
         is_gone=any(source.made_by for source in recipe.data.train),
         address=ADDRESS.get(getattr(config.model, "target", ""), ""),
@@ -150,8 +150,8 @@ def _scores(tests: Mapping[str, Mapping[str, float]]) -> str:
     return _table(["test set", *(METRICS[metric] for metric in metrics)], rows)
 
 
-def _asked(licence: str) -> list[str]:
-    return [asked for pattern, asked in ASKED.items() if re.search(pattern, licence)]
+def _terms_of(licence: str) -> list[str]:
+    return [asked for pattern, asked in LICENCE_TERMS.items() if re.search(pattern, licence)]
 
 
 def _licences(licences: Mapping[str, str]) -> str:
@@ -160,7 +160,7 @@ def _licences(licences: Mapping[str, str]) -> str:
     for file, licence in licences.items():
         corpora.setdefault(licence, []).append(re.sub(r"^\w+/(train/)?|\.tsv(\.xz)?$", "", file))
     rows = (
-        [licence, ", ".join(files), "; ".join(_asked(licence)) or "not known"] for licence, files in corpora.items()
+        [licence, ", ".join(files), "; ".join(_terms_of(licence)) or "not known"] for licence, files in corpora.items()
     )
     return _table(["licence", "corpora", "what it asks of you"], rows)
 
@@ -188,5 +188,5 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    shown = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."
+    shown = text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]} ..."
     return shown.replace("|", "\\|").replace("\n", " ")

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from model.checked_yaml import Strict, load_yaml
 from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from model.evaluation.checks import Ending, n_words, unmet
+from model.evaluation.checks import Ending, list_problems, n_words
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import TransformerClassifier
 
@@ -67,7 +67,7 @@ class TranslationCase(Strict):
         """What a translation lacks; `never` holds for all cases of a suite."""
         n = n_words(self.text)
         shortest, longest = (n * ratio for ratio in self.length) if self.length else (n / 2 - 2, 2 * n + 2)
-        return unmet(
+        return list_problems(
             self.text,
             output,
             must=self.must,
@@ -118,7 +118,7 @@ class LabelSuite(Strict):
 Suite = TranslationSuite | LabelSuite
 
 
-class Answered(NamedTuple):
+class Answer(NamedTuple):
     """A translation or a label."""
 
     output: str
@@ -126,7 +126,7 @@ class Answered(NamedTuple):
     """Of a label, its probability."""
 
 
-Answer = Callable[[Sequence[str]], Sequence[Answered]]
+AnswerTexts = Callable[[Sequence[str]], Sequence[Answer]]
 """Of each text."""
 
 NEUTRAL, UNSURE = "neutral", 0.65
@@ -175,7 +175,7 @@ def suite_for(model: ModelConfig, directory: Path = SUITES) -> Suite | None:
     return None
 
 
-def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
+def run_suite(suite: Suite, answer: AnswerTexts) -> list[CaseResult]:
     """What is answered to each case, and what that lacks, in the order of the suite."""
     if isinstance(suite, LabelSuite):
         labelled = [(category, case) for category, cases in suite.cases.items() for case in cases]
@@ -197,17 +197,17 @@ def run_suite(suite: Suite, answer: Answer) -> list[CaseResult]:
     ]
 
 
-def answers_of(checkpoint: Checkpoint) -> Answer:
+def answers_of(checkpoint: Checkpoint) -> AnswerTexts:
     """What a checkpoint itself answers: its greedy translations, or the likeliest labels.
 
     Raises:
         CheckpointError: when it is asked, if it neither translates nor classifies.
     """
 
-    def answer(texts: Sequence[str]) -> list[Answered]:
+    def answer(texts: Sequence[str]) -> list[Answer]:
         if isinstance(checkpoint.model, TransformerClassifier):
-            return [Answered(*max(scores.items(), key=itemgetter(1))) for scores in classify(checkpoint, texts)]
-        return [Answered(output) for output, _ in translate(checkpoint, texts)]
+            return [Answer(*max(scores.items(), key=itemgetter(1))) for scores in classify(checkpoint, texts)]
+        return [Answer(output) for output, _ in translate(checkpoint, texts)]
 
     return answer
 

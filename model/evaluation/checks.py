@@ -41,13 +41,13 @@ REPEATED = ((REPEATED_WORDS, REPEATING), (REPEATED_PIECE, REPEATED_PIECE), (REPE
 """What goes round, and what a source has that may do so too."""
 
 
-def plain(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text with one kind of apostrophe and of space, composed accents, and nothing of ASCII in full width."""
     text = unicodedata.normalize("NFC", text).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     return " ".join(text.translate(HALF_WIDTH).split())
 
 
-def found(pattern: str, text: str) -> str | None:
+def find_match(pattern: str, text: str) -> str | None:
     """What of the text a pattern of whole words matches."""
     match = _words(pattern, JAPANESE.search(text) is not None).search(text)
     return match and match.group()
@@ -60,9 +60,9 @@ def _words(pattern: str, is_japanese: bool) -> re.Pattern[str]:
     return re.compile(f"{start}(?i:{pattern}){end}")
 
 
-def holds(kept: str, text: str) -> bool:
+def contains(kept: str, text: str) -> bool:
     """Whether a name or a number stands in a text; 12,500.5 is the same as 12 500,5."""
-    return found(re.escape(_numerals(kept)), _numerals(text)) is not None
+    return find_match(re.escape(_numerals(kept)), _numerals(text)) is not None
 
 
 def _numerals(text: str) -> str:
@@ -79,7 +79,7 @@ def is_copy(output: str, source: str) -> bool:
     return WORD.findall(output.casefold()) == WORD.findall(source.casefold())
 
 
-def goes_round(output: str, source: str) -> str | None:
+def find_repetition(output: str, source: str) -> str | None:
     """What is repeated in the output, where nothing is in the source."""
     output, source = output.casefold(), source.casefold()
     for pattern, allowed in REPEATED:
@@ -89,7 +89,7 @@ def goes_round(output: str, source: str) -> str | None:
     return None
 
 
-def in_capitals(text: str) -> bool:
+def is_in_capitals(text: str) -> bool:
     letters = [character for character in text if character.isalpha()]
     return sum(letter.isupper() for letter in letters) >= CAPITALS * len(letters)
 
@@ -103,7 +103,7 @@ def ends_with(output: str, ending: Ending) -> bool:
     return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ",", "。", "、"}
 
 
-def unmet(
+def list_problems(
     source: str,
     output: str,
     *,
@@ -124,20 +124,20 @@ def unmet(
         capitals: nearly all letters are.
         shortest, longest: words that it has.
     """
-    source, output = plain(source), plain(output)
+    source, output = normalize_text(source), normalize_text(output)
     problems = []
     if is_copy(output, source):
         problems.append("no copy of the source")
-    repeated = goes_round(output, source)
+    repeated = find_repetition(output, source)
     if repeated:
         problems.append(f"no repetition: {repeated}")
     if not shortest <= n_words(output) <= longest:
         problems.append(f"{shortest:.0f} to {longest:.0f} words, not {n_words(output)}")
-    problems += [pattern for pattern in must if found(pattern, output) is None]
-    problems += [f"not: {match}" for pattern in never if (match := found(pattern, output)) is not None]
-    problems += [f"{name} kept" for name in keep if not holds(name, output)]
+    problems += [pattern for pattern in must if find_match(pattern, output) is None]
+    problems += [f"not: {match}" for pattern in never if (match := find_match(pattern, output)) is not None]
+    problems += [f"{name} kept" for name in keep if not contains(name, output)]
     if ends and not ends_with(output, ends):
         problems.append("no punctuation at the end" if ends == "word" else f"{ends} at the end")
-    if capitals and not in_capitals(output):
+    if capitals and not is_in_capitals(output):
         problems.append("capitals")
     return problems

@@ -19,7 +19,7 @@ from model.training.examples import text_windows
 BATCH_TOKENS = 4096
 
 
-def measure(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], size: int) -> dict[str, float]:
+def measure_perplexity(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], size: int) -> dict[str, float]:
     """Perplexity per token, </s> counted, and bits per byte of UTF-8, of texts read in windows of `size` tokens.
 
     Each token is predicted once, from those before it in its window: a window knows nothing of the one before.

@@ -15,7 +15,7 @@ from model.checkpoint import Checkpoint, CheckpointError
 from model.config import ClassifierConfig, Language, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
 from model.decoding.search import Hypothesis, greedy_search
-from model.evaluation.perplexity import measure
+from model.evaluation.perplexity import measure_perplexity
 from model.evaluation.reliability import calibration_error, negative_log_likelihood
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import TransformerClassifier
@@ -44,20 +44,20 @@ def evaluate(checkpoint: Checkpoint, sources: Sequence[DataSource], data_dir: Pa
     """
     results = []
     for source in sources:
-        rows = sampled(load_rows(source, data_dir), source.sample)
+        rows = sample_rows(load_rows(source, data_dir), source.sample)
         name = source.file.split("/", 1)[-1].removeprefix("test/").removesuffix(".xz").removesuffix(".tsv")
         if isinstance(checkpoint.model, TranslationModel):
             results.append(_evaluate_translation(checkpoint, name, rows, str(checkpoint.model.config.target)))
         elif isinstance(checkpoint.model, LanguageModel):
             texts, size = [row.right for row in rows], checkpoint.config.max_tokens
-            scores = measure(checkpoint.model, checkpoint.tokenizer, texts, size)
+            scores = measure_perplexity(checkpoint.model, checkpoint.tokenizer, texts, size)
             results.append(TestResult(name, scores, {}, len(rows)))
         else:
             results.append(_evaluate_classification(checkpoint, name, rows))
     return results
 
 
-def sampled(rows: list[Row], n_rows: int | None) -> list[Row]:
+def sample_rows(rows: list[Row], n_rows: int | None) -> list[Row]:
     """As many of the rows, always the same, in their order; None takes all."""
     if n_rows is None or n_rows >= len(rows):
         return rows

@@ -11,7 +11,7 @@ from model.config import Config, Decoding, Provenance
 from model.importing.ctranslate2 import read_transformer
 from model.importing.ctranslate2_files import read_json_as
 from model.importing.hugging_face import licence_of
-from model.importing.imported import NO_THRESHOLD, Imported, ModelImportError, Options
+from model.importing.imported import NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.sentencepiece_files import read_model, tokenizer_of
 from model.tokenizer import end_with
 
@@ -45,7 +45,7 @@ def recognizes(directory: Path) -> bool:
     return (directory / METADATA).is_file()
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The package in a directory.
 
     A source may have as many tokens as a target: of a longer one Argos Translate would cut the translation.
@@ -63,7 +63,7 @@ def read(directory: Path, options: Options) -> Imported:
     found = read_transformer(directory / MODEL, source, target, metadata.target_prefix)
     limit = min(MAX_TARGET_TOKENS, found.config.max_positions)
     version = f", version {metadata.package_version}" if metadata.package_version else ""
-    return Imported(
+    return ImportedModel(
         Config(
             name=options.name or f"argos-{source}-{target}",
             description=f"{FAMILY}, {metadata.from_name or source} to {metadata.to_name or target}{version}.",

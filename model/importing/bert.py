@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from model.config import ClassifierConfig, Config, Provenance
-from model.importing.bert_encoder import NAMINGS, longest_input, read_encoder
+from model.importing.bert_encoder import NAMINGS, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 
 HEAD = "ForSequenceClassification"
@@ -29,7 +29,7 @@ def recognizes(directory: Path) -> bool:
     return config.get("model_type") in NAMINGS and any(name.endswith(HEAD) for name in architectures(config))
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The classifier of a directory.
 
     Raises:
@@ -56,13 +56,13 @@ def read(directory: Path, options: Options) -> Imported:
         config = Config(
             name=options.name or directory.name,
             description=f"{encoder.naming.family}, a classifier of {len(labels)} labels.",
-            max_tokens=longest_input(length_limits(directory), encoder.n_positions),
+            max_tokens=max_input_tokens(length_limits(directory), encoder.n_positions),
             model=classifier,
             provenance=Provenance(source=directory.name, family=encoder.naming.family, licence=licence_of(directory)),
         )
     except ValidationError as error:
         raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
-    return Imported(config, {**encoder.weights, **head}, tokenizer)
+    return ImportedModel(config, {**encoder.weights, **head}, tokenizer)
 
 
 def _labels(config: Mapping[str, Any], n_labels: int) -> tuple[str, ...]:

@@ -105,13 +105,13 @@ NAMINGS: Mapping[str, Naming] = {
 }
 """By model_type."""
 
-WITHOUT_USE = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
+UNUSED_TENSORS = ("pooler.", "embeddings.position_ids", "embeddings.token_type_ids")
 """Of an encoder's tensors: a pooler that no head reads, and numbers from 0 on."""
 OLDER_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
 @dataclass(frozen=True)
-class Encoder:
+class ImportedEncoder:
     """An encoder in our terms.
 
     Attributes:
@@ -132,7 +132,7 @@ class Encoder:
         return int(self.fields["max_positions"])
 
 
-def read_encoder(directory: Path) -> Encoder:
+def read_encoder(directory: Path) -> ImportedEncoder:
     """The encoder of a directory.
 
     Raises:
@@ -145,7 +145,7 @@ def read_encoder(directory: Path) -> Encoder:
     naming = NAMINGS[kind]
     _refuse_variants(config)
     fields = _sizes(config, naming)
-    tensors = {_today(name): tensor for name, tensor in read_tensors(directory).items()}
+    tensors = {_current_name(name): tensor for name, tensor in read_tensors(directory).items()}
     prefix = naming.prefix if any(name.startswith(naming.prefix) for name in tensors) else ""
     own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
     weights = dict(_embedding(own, config, naming))
@@ -154,10 +154,10 @@ def read_encoder(directory: Path) -> Encoder:
     fields["vocab_size"], fields["max_positions"] = (
         len(weights[f"embedding.{name}"]) for name in ("tokens.weight", "encoding")
     )
-    return Encoder(naming, config, fields, weights, tensors)
+    return ImportedEncoder(naming, config, fields, weights, tensors)
 
 
-def longest_input(limits: list[int], n_positions: int) -> int:
+def max_input_tokens(limits: list[int], n_positions: int) -> int:
     """The most tokens that all limits allow, and of which a batch, as it is padded, has positions."""
     longest = min([*limits, n_positions])
     while bucket(longest) > n_positions:
@@ -226,12 +226,12 @@ def _refuse_more(tensors: Mapping[str, Tensor], n_layers: int, naming: Naming) -
         f"embeddings.{name}"
         for name in ("word_embeddings", "position_embeddings", "token_type_embeddings", "LayerNorm")
     }
-    more = [name for name in tensors if name.rpartition(".")[0] not in known and not name.startswith(WITHOUT_USE)]
+    more = [name for name in tensors if name.rpartition(".")[0] not in known and not name.startswith(UNUSED_TENSORS)]
     if more:
         raise ModelImportError(f"the weights have {more[0]} ({len(more)} such tensors), which no {naming.family} has")
 
 
-def _today(name: str) -> str:
+def _current_name(name: str) -> str:
     for older, today in OLDER_NAMES.items():
         name = name.replace(older, today)
     return name

@@ -13,18 +13,18 @@ from model.checkpoint import Alignment
 from model.config import Language, SpecialTokens, TransformerConfig
 from model.importing.ctranslate2_files import MODEL, read_directory
 from model.importing.ctranslate2_names import Variables, read_weights
-from model.importing.encoder_decoder import filled_up, rounded_up
+from model.importing.encoder_decoder import pad_rows, round_up
 from model.importing.imported import ModelImportError
 from model.tokenizer import Vocabulary
 
-SPEC, OLDEST_REVISION = "TransformerSpec", 3
+SPEC, MIN_REVISION = "TransformerSpec", 3
 EPS = 1e-5
-OF_TOKENS = ("embedding.tokens.weight", "encoder_embedding.tokens.weight", "output.weight", "output_bias")
+TOKEN_TENSORS = ("embedding.tokens.weight", "encoder_embedding.tokens.weight", "output.weight", "output_bias")
 """Tensors with a row for each token."""
 
 
 @dataclass(frozen=True)
-class TransformerRead:
+class ImportedTransformer:
     """A translator, but for how it cuts texts into pieces.
 
     Attributes:
@@ -39,7 +39,7 @@ class TransformerRead:
     alignment: Alignment | None
 
 
-def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> TransformerRead:
+def read_transformer(directory: Path, source: str, target: str, target_prefix: str = "") -> ImportedTransformer:
     """The model in such a directory.
 
     Args:
@@ -50,10 +50,10 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
         ModelImportError: a file is missing or damaged, or the model is another one than those computed here.
     """
     stored = read_directory(directory)
-    if stored.spec != SPEC or stored.revision < OLDEST_REVISION:
+    if stored.spec != SPEC or stored.revision < MIN_REVISION:
         raise ModelImportError(
             f"{MODEL} holds {stored.spec or 'a model without a name'}, revision {stored.revision}; "
-            f"{SPEC} from revision {OLDEST_REVISION} on is read here"
+            f"{SPEC} from revision {MIN_REVISION} on is read here"
         )
     variables, settings = Variables(stored.variables), stored.settings
     weights, dimensions = read_weights(variables)
@@ -67,9 +67,9 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
         raise ModelImportError(f"{settings.unk_token} has one id among source tokens and another among target tokens")
     if start is None and not starts_empty:
         raise ModelImportError("the model has no start token of its own (decoder_start_token)")
-    tables = [name for name in OF_TOKENS if name in weights]
+    tables = [name for name in TOKEN_TENSORS if name in weights]
     pad = max(len(stored.source), len(stored.target), *(len(weights[name]) for name in tables))
-    n_tokens = rounded_up(pad + 1)
+    n_tokens = round_up(pad + 1)
     language = Language(
         code=target,
         source_prefix=(_id(settings.bos_token, of_source),) if settings.add_source_bos else (),
@@ -93,10 +93,10 @@ def read_transformer(directory: Path, source: str, target: str, target_prefix: s
     except ValidationError as error:
         raise ModelImportError(f"{MODEL} has sizes that do not fit: {error.errors()[0]['msg']}") from error
     n_written = min(len(stored.target), len(weights["embedding.tokens.weight"]))
-    weights |= {name: filled_up(weights[name], n_tokens) for name in tables}
+    weights |= {name: pad_rows(weights[name], n_tokens) for name in tables}
     weights["is_target_token"] = torch.arange(n_tokens) < n_written
     end = settings.eos_token if settings.add_source_eos else None
-    return TransformerRead(config, weights, Vocabulary(of_source, of_target, unk), end, alignment)
+    return ImportedTransformer(config, weights, Vocabulary(of_source, of_target, unk), end, alignment)
 
 
 def _id(token: str, ids: Mapping[str, int]) -> int:

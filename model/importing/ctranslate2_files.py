@@ -19,7 +19,7 @@ from model.importing.imported import ModelImportError
 from model.tokenizer import BOS, EOS, UNK
 
 MODEL, CONFIG = "model.bin", "config.json"
-LATEST, FIRST_WITH_CONFIG = 6, 6
+MAX_VERSION, MIN_VERSION_WITH_CONFIG = 6, 6
 """Versions of the format."""
 TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
 """By the number that stands for each; before version 4 the size of an item stood for it."""
@@ -70,7 +70,7 @@ def read_directory(directory: Path) -> ModelDirectory:
         ModelImportError: a file is missing or damaged, or of a later version.
     """
     version, spec, revision, variables = _read_model(directory / MODEL)
-    has_config = version >= FIRST_WITH_CONFIG
+    has_config = version >= MIN_VERSION_WITH_CONFIG
     settings = read_json_as(directory / CONFIG, Settings) if has_config else _take_settings(variables)
     source, target = (_tokens(directory, side, settings.unk_token) for side in ("source", "target"))
     return ModelDirectory(spec, revision, settings, source, target, variables)
@@ -136,8 +136,8 @@ def _read_model(path: Path) -> tuple[int, str, int, dict[str, Tensor]]:
         raise ModelImportError(f"{path.name} is missing")
     reader = _Reader(path)
     version = reader.number("I")
-    if not 1 <= version <= LATEST:
-        raise ModelImportError(f"{path.name} is no model of CTranslate2, or of a later version than {LATEST}")
+    if not 1 <= version <= MAX_VERSION:
+        raise ModelImportError(f"{path.name} is no model of CTranslate2, or of a later version than {MAX_VERSION}")
     spec, revision = (reader.text(), reader.number("I")) if version >= 2 else ("", 1)
     stored = dict(_variable(reader, version) for _ in range(reader.number("I")))
     variables = {name: _in_float(name, tensor, stored) for name, tensor in stored.items() if not _is_scale(name)}

@@ -22,12 +22,12 @@ SIDES = ("encoder", "decoder")
 
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu_tanh", "silu", "gelu")
 """By the number that stands for each."""
-OFF = ("multi_query_attention", "alibi")
+VARIANT_SWITCHES = ("multi_query_attention", "alibi")
 """Switches of variants."""
-OF_VARIANTS = ("embeddings_merge", "alibi_use_positive_positions", "scale_alibi")
+VARIANT_SETTINGS = ("embeddings_merge", "alibi_use_positive_positions", "scale_alibi")
 """What says how one of them is computed."""
 
-LINEAR = {
+LINEAR_LAYERS = {
     "self_attention.input": ("self_attention/linear_0",),
     "self_attention.output": ("self_attention/linear_1",),
     "cross_attention.input": ("attention/linear_0", "attention/linear_1"),
@@ -128,7 +128,7 @@ def _layers(variables: "Variables") -> Iterator[tuple[str, Tensor]]:
     for side in SIDES:
         for i in range(_n_layers(variables, side)):
             theirs, ours = f"{side}/layer_{i}", f"{side}.layers.{i}"
-            for name, parts in LINEAR.items():
+            for name, parts in LINEAR_LAYERS.items():
                 if side == "decoder" or not name.startswith("cross"):
                     matrices = [variables.take(f"{theirs}/{part}/weight") for part in parts]
                     biases = [variables.find(f"{theirs}/{part}/bias") for part in parts]
@@ -199,10 +199,10 @@ class Variables:
     def refuse_others(self) -> None:
         """Raises ModelImportError: there is a tensor, or a switch that is on, of which nothing here knows."""
         for side in SIDES:
-            for name in OFF:
+            for name in VARIANT_SWITCHES:
                 if self.number(f"{side}/{name}", default=0) != 0:
                     raise ModelImportError(f"{MODEL} is a variant that is not read here: {side}/{name} is on")
-            self._others.difference_update(f"{side}/{name}" for name in OF_VARIANTS)
+            self._others.difference_update(f"{side}/{name}" for name in VARIANT_SETTINGS)
         if self._others:
             first = min(self._others)
             more = f" and {len(self._others) - 1} more" if len(self._others) > 1 else ""

@@ -23,10 +23,10 @@ ACTIVATIONS: Mapping[str, Activation] = {
 }
 """By the names of transformers."""
 
-MULTIPLE = 64
+VOCABULARY_MULTIPLE = 64
 """Vocabularies are filled up to a multiple of it, so that candidates are selected among groups of equal size."""
 
-SHARED, OF_ENCODER, OF_DECODER = (
+SHARED_TABLE, ENCODER_TABLE, DECODER_TABLE = (
     f"model.{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
 )
 """Tables of tokens: of both sides, and of each."""
@@ -42,7 +42,7 @@ _PARTS = {
 }
 
 
-def dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: bool) -> dict[str, Any]:
+def read_dimensions(config: Mapping[str, Any], norm: Norm, activation: str, scales: bool) -> dict[str, Any]:
     """Fields of a TransformerConfig that a config.json tells.
 
     Args:
@@ -84,7 +84,9 @@ def activation_of(name: str) -> Activation:
     return ACTIVATIONS[name]
 
 
-def embeddings(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_embeddings(
+    tensors: Mapping[str, Tensor], config: Mapping[str, Any]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tables of tokens and output projection by our names, and what a TransformerConfig says of them.
 
     Where config.json says that all are one, a second copy in the file, which some conversions got wrong, is not looked
@@ -95,17 +97,17 @@ def embeddings(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> tupl
     """
     tied = config.get("tie_word_embeddings", True)
     if tied and config.get("share_encoder_decoder_embeddings", True):
-        source = target = _first(tensors, SHARED, OF_DECODER)
+        source = target = _first(tensors, SHARED_TABLE, DECODER_TABLE)
     else:
-        source, target = (_first(tensors, name, SHARED) for name in (OF_ENCODER, OF_DECODER))
-    n_tokens = rounded_up(len(target))
-    weights, extra = {"embedding.tokens.weight": filled_up(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
+        source, target = (_first(tensors, name, SHARED_TABLE) for name in (ENCODER_TABLE, DECODER_TABLE))
+    n_tokens = round_up(len(target))
+    weights, extra = {"embedding.tokens.weight": pad_rows(target, n_tokens)}, dict[str, Any](vocab_size=n_tokens)
     if not torch.equal(source, target):
-        extra["source_vocab_size"] = rounded_up(len(source))
-        weights["encoder_embedding.tokens.weight"] = filled_up(source, extra["source_vocab_size"])
+        extra["source_vocab_size"] = round_up(len(source))
+        weights["encoder_embedding.tokens.weight"] = pad_rows(source, extra["source_vocab_size"])
     if not tied:
         extra["tied_output"] = False
-        weights["output.weight"] = filled_up(tensor_of(tensors, "lm_head.weight"), n_tokens)
+        weights["output.weight"] = pad_rows(tensor_of(tensors, "lm_head.weight"), n_tokens)
     return weights, extra
 
 
@@ -113,13 +115,15 @@ def _first(tensors: Mapping[str, Tensor], name: str, other: str) -> Tensor:
     return tensor_of(tensors, other if name not in tensors and other in tensors else name)
 
 
-def encodings(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def position_tables(encoding: Tensor, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """A table of positions for each table of tokens."""
     sides = [name.removesuffix("tokens.weight") for name in weights if name.endswith("embedding.tokens.weight")]
     return {f"{side}encoding": encoding.clone() for side in sides}
 
 
-def layers(tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool) -> Iterator[tuple[str, Tensor]]:
+def read_layers(
+    tensors: Mapping[str, Tensor], n_layers: int, side: str, final_norm: bool
+) -> Iterator[tuple[str, Tensor]]:
     """Encoder's or decoder's layers by our names.
 
     Raises:
@@ -146,12 +150,12 @@ def tensor_of(tensors: Mapping[str, Tensor], name: str) -> Tensor:
     return tensors[name]
 
 
-def filled_up(rows: Tensor, n_rows: int) -> Tensor:
+def pad_rows(rows: Tensor, n_rows: int) -> Tensor:
     """rows (V, ...) with rows of zeros up to n_rows."""
     missing = n_rows - len(rows)
     return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
 
 
-def rounded_up(size: int) -> int:
-    """To a multiple of `MULTIPLE`."""
-    return -(-size // MULTIPLE) * MULTIPLE
+def round_up(size: int) -> int:
+    """To a multiple of `VOCABULARY_MULTIPLE`."""
+    return -(-size // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE

@@ -13,9 +13,9 @@ from model.config import ConfigError, load_config
 from model.importing import argos, bert, m2m100, marian, marian_npz, sentence_encoder
 from model.importing.card import card_of
 from model.importing.hugging_face import CONFIG, architectures, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.sources import opened
-from model.weights import in_known_type
+from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.sources import open_source_files
+from model.weights import to_known_type
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Family:
 
     name: str
     recognizes: Callable[[Path], bool]
-    read: Callable[[Path, Options], Imported]
+    import_directory: Callable[[Path, Options], ImportedModel]
 
 
 FAMILIES = (
-    Family("MarianMT (opus-mt-*)", marian.recognizes, marian.read),
-    Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.read),
-    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.read),
-    Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.read),
-    Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.read),
-    Family("Argos Translate (.argosmodel)", argos.recognizes, argos.read),
+    Family("MarianMT (opus-mt-*)", marian.recognizes, marian.import_directory),
+    Family("M2M100 and NLLB-200", m2m100.recognizes, m2m100.import_directory),
+    Family("BERT, DistilBERT, RoBERTa and XLM-RoBERTa as classifiers of texts", bert.recognizes, bert.import_directory),
+    Family("the same as encoders of sentences", sentence_encoder.recognizes, sentence_encoder.import_directory),
+    Family("OPUS-MT in Marian's own format (.npz)", marian_npz.recognizes, marian_npz.import_directory),
+    Family("Argos Translate (.argosmodel)", argos.recognizes, argos.import_directory),
 )
 
-NOT_READ: Mapping[str, str] = {
+UNSUPPORTED: Mapping[str, str] = {
     "bart": "its embeddings are normalized before the layers of encoder and decoder",
     "mbart": "its embeddings are normalized before the layers of encoder and decoder",
     "modernbert": "its positions are rotary, its layers have no biases, and most see only their neighbours",
@@ -56,7 +56,7 @@ NOT_READ: Mapping[str, str] = {
 
 def import_model(
     source: str, checkpoint: Path, options: Options, revision: str | None = None, overwrite: bool = False
-) -> Imported:
+) -> ImportedModel:
     """Make a checkpoint of a model that was trained elsewhere. `checkpoint` appears only when all went well.
 
     Args:
@@ -70,10 +70,10 @@ def import_model(
     """
     if checkpoint.exists() and not (overwrite and _was_imported(checkpoint)):
         raise ModelImportError(f"{checkpoint} is in the way")
-    with opened(source, revision) as found:
+    with open_source_files(source, revision) as found:
         name = found.name if options.name is None else options.name
-        _refuse_no_name(name)
-        imported = read(found.directory, replace(options, name=name))
+        _check_name(name)
+        imported = import_directory(found.directory, replace(options, name=name))
         provenance = imported.config.provenance
         assert provenance is not None, "every family says where a model is from"
         provenance = provenance.model_copy(update={"source": found.said, "revision": found.revision})
@@ -103,13 +103,13 @@ def _was_imported(checkpoint: Path) -> bool:
         return False
 
 
-def _refuse_no_name(name: str) -> None:
+def _check_name(name: str) -> None:
     """A model's name is that of its directories too."""
     if name in ("", ".", "..") or "/" in name:
         raise ModelImportError(f"{name!r} is no name of a model: give it another with --name")
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The model of a directory, by the family that knows it.
 
     Raises:
@@ -118,17 +118,19 @@ def read(directory: Path, options: Options) -> Imported:
     for family in FAMILIES:
         if family.recognizes(directory):
             try:
-                imported = family.read(directory, options)
+                imported = family.import_directory(directory, options)
             except ValidationError as error:
                 wrong = error.errors()[0]
                 where = "".join(f"{part}: " for part in wrong["loc"])
                 raise ModelImportError(f"its settings do not fit: {where}{wrong['msg']}") from error
-            _refuse_other_shapes(imported)
-            return replace(imported, weights={name: in_known_type(one) for name, one in imported.weights.items()})
-    raise ModelImportError(f"{_what_it_is(directory)}; read are {', '.join(family.name for family in FAMILIES)}")
+            _check_shapes(imported)
+            return replace(imported, weights={name: to_known_type(one) for name, one in imported.weights.items()})
+    raise ModelImportError(
+        f"{_describe_directory(directory)}; read are {', '.join(family.name for family in FAMILIES)}"
+    )
 
 
-def _refuse_other_shapes(imported: Imported) -> None:
+def _check_shapes(imported: ImportedModel) -> None:
     """Weights that are not those of the configuration, told before anything is written."""
     with torch.device("meta"):
         expected = {name: tensor.shape for name, tensor in build_model(imported.config).state_dict().items()}
@@ -139,11 +141,11 @@ def _refuse_other_shapes(imported: Imported) -> None:
             raise ModelImportError(f"weights and sizes do not fit: {name} {what}, and {tuple(shape)} is expected")
 
 
-def _what_it_is(directory: Path) -> str:
+def _describe_directory(directory: Path) -> str:
     config = read_json_if_there(directory, CONFIG)
     kind = config.get("model_type")
     if not kind:
         return f"no model is recognized in it ({CONFIG} is missing or has no model_type)"
     named = "/".join(architectures(config)) or "a model"
-    reason = f": {NOT_READ[kind]}" if kind in NOT_READ else ""
+    reason = f": {UNSUPPORTED[kind]}" if kind in UNSUPPORTED else ""
     return f"{named} (model_type {kind}) is not read here{reason}"

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from model.config import Decoding
-from model.importing.imported import NO_THRESHOLD, WIDEST, ModelImportError
+from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ModelImportError
 
 CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "config.json",
@@ -18,7 +18,7 @@ CONFIG, GENERATION, TOKENIZER_CONFIG, CARD = (
     "README.md",
 )
 
-NEUTRAL: Mapping[str, Any] = {
+NEUTRAL_VALUES: Mapping[str, Any] = {
     "diversity_penalty": 0.0,
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1.0,
@@ -41,7 +41,7 @@ FOLLOWED = frozenset({
     "forced_eos_token_id", "length_penalty", "max_length", "max_new_tokens", "num_beams", "pad_token_id",
     "renormalize_logits", "suppress_tokens",
 })  # fmt: skip
-OF_NO_EFFECT = frozenset({"cache_implementation", "low_memory", "transformers_version", "use_cache"})
+WITHOUT_EFFECT = frozenset({"cache_implementation", "low_memory", "transformers_version", "use_cache"})
 
 
 def read_json(directory: Path, name: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     settings = read_json_if_there(directory, GENERATION)
     file = GENERATION if settings else CONFIG
     if not settings:
-        settings = {key: value for key, value in config.items() if key in FOLLOWED | NEUTRAL.keys()}
+        settings = {key: value for key, value in config.items() if key in FOLLOWED | NEUTRAL_VALUES.keys()}
     notes = [
         f"{file} asks for {key} {json.dumps(value)}, which is not followed here"
         for key, value in settings.items()
@@ -148,9 +148,9 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
     if (early := settings.get("early_stopping", False)) not in (True, False, None):
         notes.append(f"{file} asks for early_stopping {json.dumps(early)}, which is not followed here")
     beam_size, penalty = settings.get("num_beams") or 1, settings.get("length_penalty")
-    if isinstance(beam_size, int) and beam_size > WIDEST:
-        notes.append(f"{file} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
-        beam_size = WIDEST
+    if isinstance(beam_size, int) and beam_size > MAX_BEAM_SIZE:
+        notes.append(f"{file} asks for a beam of {beam_size}: the widest that is served is {MAX_BEAM_SIZE}")
+        beam_size = MAX_BEAM_SIZE
     try:
         decoding = Decoding(
             beam_size=beam_size,
@@ -165,6 +165,6 @@ def read_generation(directory: Path, config: Mapping[str, Any], begins_with_lang
 
 
 def _is_ignored(key: str, value: object) -> bool:
-    if key in FOLLOWED | OF_NO_EFFECT or key.startswith(("_", "output_", "return_")):
+    if key in FOLLOWED | WITHOUT_EFFECT or key.startswith(("_", "output_", "return_")):
         return False
-    return value not in (None, False, [], {}) and value != NEUTRAL.get(key)
+    return value not in (None, False, [], {}) and value != NEUTRAL_VALUES.get(key)

@@ -13,7 +13,7 @@ from model.tokenizer import Vocabulary
 NO_THRESHOLD = 1000.0
 """Of a beam, in nats: no hypothesis is given up. Nobody else gives hypotheses up."""
 
-WIDEST = 8
+MAX_BEAM_SIZE = 8
 """The widest beam that is served."""
 
 
@@ -38,7 +38,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedModel:
     """A model in our terms."""
 
     config: Config

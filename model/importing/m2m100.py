@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from model.config import Config, Language, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import dimensions, embeddings, encodings, layers
+from model.importing.encoder_decoder import position_tables, read_dimensions, read_embeddings, read_layers
 from model.importing.hugging_face import (
     CONFIG,
     TOKENIZER_CONFIG,
@@ -22,10 +22,10 @@ from model.importing.hugging_face import (
     read_json,
     read_json_if_there,
 )
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.positions import sines_then_cosines
 from model.importing.sentencepiece_files import read_model, tokenizer_of
-from model.importing.tokenizer_files import TOKENIZER, read_whole, with_added
+from model.importing.tokenizer_files import TOKENIZER, read_tokenizer_json, with_added_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import EOS, Vocabulary, end_with
 
@@ -46,7 +46,7 @@ def recognizes(directory: Path) -> bool:
     return read_json_if_there(directory, CONFIG).get("model_type") == "m2m_100"
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The model of a directory.
 
     Raises:
@@ -60,7 +60,7 @@ def read(directory: Path, options: Options) -> Imported:
     unk = vocabulary.unk if vocabulary else tokenizer.token_to_id("<unk>") or 0
     n_positions = number(config, "max_position_embeddings")
     tensors = read_tensors(directory)
-    weights, extra = embeddings(tensors, config)
+    weights, extra = read_embeddings(tensors, config)
     transformer = TransformerConfig(
         max_positions=n_positions,
         special_tokens=SpecialTokens(
@@ -72,16 +72,16 @@ def read(directory: Path, options: Options) -> Imported:
         source=tuple(Language(code=code, source_prefix=(codes[code],)) for code in sources),
         target=tuple(Language(code=code, target_prefix=(codes[code],)) for code in targets),
         **extra,
-        **dimensions(config, norm="pre", activation="relu", scales=True),
+        **read_dimensions(config, norm="pre", activation="relu", scales=True),
     )
     written = torch.arange(transformer.vocab_size) < size
     written[[*generation.banned]] = False
     weights["is_target_token"] = written
     d_model = transformer.d_model
-    weights |= encodings(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
+    weights |= position_tables(sines_then_cosines(n_positions, d_model, d_model / 2 - 1, FIRST_POSITION), weights)
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
-        weights.update(layers(tensors, n_layers, side, final_norm=True))
-    return Imported(
+        weights.update(read_layers(tensors, n_layers, side, final_norm=True))
+    return ImportedModel(
         Config(
             name=options.name or directory.name,
             description=f"{family}, {len(sources)} to {len(targets)} languages.",
@@ -119,13 +119,13 @@ def _tokenizer(
         tokenizer = tokenizer_of(read_model(path))
         pieces = ids | {f"__{code}__": i for code, i in codes.items()}
         end_with(tokenizer, EOS, 0)
-        vocabulary = with_added(tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), directory, size)
+        vocabulary = with_added_tokens(tokenizer, Vocabulary(pieces, pieces, ids["<unk>"]), directory, size)
         return "M2M100", tokenizer, vocabulary, codes
     if not (directory / TOKENIZER).is_file():
         raise ModelImportError(f"neither {TOKENIZER} nor vocab.json is there")
     if tokenizer_config.get("legacy_behaviour"):
         raise ModelImportError(f"{TOKENIZER_CONFIG} has legacy_behaviour, with which translations are worse")
-    tokenizer = read_whole(directory)
+    tokenizer = read_tokenizer_json(directory)
     added = {token.content: i for i, token in tokenizer.get_added_tokens_decoder().items()}
     codes = {token: i for token, i in added.items() if NLLB_CODE.fullmatch(token)}
     if not codes or EOS not in added:

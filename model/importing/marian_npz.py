@@ -15,16 +15,16 @@ from tokenizers import Tokenizer
 
 from model.checkpoint import Alignment
 from model.config import Config, Decoding, Provenance, SpecialTokens, TransformerConfig
-from model.importing.encoder_decoder import rounded_up
-from model.importing.imported import NO_THRESHOLD, WIDEST, Imported, ModelImportError, Options
+from model.importing.encoder_decoder import round_up
+from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel, ModelImportError, Options
 from model.importing.marian_pieces import (
     Languages,
+    choose_languages,
+    describe_languages,
     ids_of_targets,
-    labels_of,
-    languages,
-    named,
     read_pieces,
     source_tokenizer,
+    target_labels,
 )
 from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
 from model.importing.positions import sines_then_cosines
@@ -39,7 +39,7 @@ N_POSITIONS = 512
 NORM_EPS = 1e-6
 BEAM_SIZE = 12
 """Marian's, where decoder.yml has none."""
-CHANGING: Mapping[str, tuple[object, ...]] = {
+NEUTRAL_VALUES: Mapping[str, tuple[object, ...]] = {
     "allow-unk": ("false",),
     "max-length-factor": ("3",),
     "output-sampling": ([], "false"),
@@ -55,7 +55,7 @@ def recognizes(directory: Path) -> bool:
     return (directory / DECODER).is_file() or any(directory.glob("*.npz"))
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The model of a directory.
 
     Raises:
@@ -66,7 +66,7 @@ def read(directory: Path, options: Options) -> Imported:
     file = read_npz(npz)
     vocabulary, tokenizer = _pieces(directory, decoder)
     pad = max(len(vocabulary.source), len(vocabulary.target))  # Marian has none: the first row that is added
-    n_tokens = rounded_up(pad + 1)
+    n_tokens = round_up(pad + 1)
     release = _release(directory)
     source, target = _languages(directory, vocabulary, release, options)
     architecture = file.architecture
@@ -99,10 +99,10 @@ def read(directory: Path, options: Options) -> Imported:
     weights["is_target_token"][ids_of_targets(directory, vocabulary.target)] = True
     weights["is_target_token"][vocabulary.unk] = False
     decoding, notes = _decoding(decoder)
-    return Imported(
+    return ImportedModel(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {named(source)} to {named(target)}.",
+            description=f"{FAMILY}, {describe_languages(source)} to {describe_languages(target)}.",
             max_tokens=N_POSITIONS,
             model=transformer,
             decoding=decoding,
@@ -112,7 +112,7 @@ def read(directory: Path, options: Options) -> Imported:
         tokenizer,
         vocabulary,
         _alignment(architecture, f"{release.get('modeltype')} {npz.name}"),
-        (*notes, *_of_preprocessing(directory)),
+        (*notes, *_preprocessing_notes(directory)),
     )
 
 
@@ -167,10 +167,10 @@ def _languages(
     A vocabulary may have labels of languages that its model does not read: the release tells the `used` ones.
     """
     used = [label[2:-2] for label in _list(release, "use-target-labels")]
-    labels = labels_of(vocabulary.source) if used or not release else {}
-    read = _list(release, "source-languages") or _of_card(directory, "source")
-    written = used or _list(release, "target-languages") or _of_card(directory, "target")
-    return languages(labels, read, written, options)
+    labels = target_labels(vocabulary.source) if used or not release else {}
+    read = _list(release, "source-languages") or _card_languages(directory, "source")
+    written = used or _list(release, "target-languages") or _card_languages(directory, "target")
+    return choose_languages(labels, read, written, options)
 
 
 def _list(release: Mapping[str, Any], key: str) -> list[str]:
@@ -178,7 +178,7 @@ def _list(release: Mapping[str, Any], key: str) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else str(value).split()
 
 
-def _of_card(directory: Path, side: str) -> list[str]:
+def _card_languages(directory: Path, side: str) -> list[str]:
     """The card has older releases of a model too; the last one is this."""
     path = directory / CARD
     found = re.findall(rf"^\* {side} language\(s\): (.+)$", read_text(path) if path.is_file() else "", re.MULTILINE)
@@ -189,13 +189,13 @@ def _decoding(decoder: Mapping[str, Any]) -> tuple[Decoding, list[str]]:
     """How decoder.yml searches, and what of it is not followed."""
     notes = [
         f"{DECODER} asks for {key} {decoder[key]}, which is not followed here"
-        for key, neutral in CHANGING.items()
+        for key, neutral in NEUTRAL_VALUES.items()
         if key in decoder and decoder[key] not in neutral
     ]
     beam_size = str(decoder.get("beam-size", BEAM_SIZE))
-    if beam_size.isdecimal() and int(beam_size) > WIDEST:
-        notes.append(f"{DECODER} asks for a beam of {beam_size}: the widest that is served is {WIDEST}")
-        beam_size = str(WIDEST)
+    if beam_size.isdecimal() and int(beam_size) > MAX_BEAM_SIZE:
+        notes.append(f"{DECODER} asks for a beam of {beam_size}: the widest that is served is {MAX_BEAM_SIZE}")
+        beam_size = str(MAX_BEAM_SIZE)
     normalize = str(decoder.get("normalize", "false"))
     try:
         decoding = Decoding.model_validate(
@@ -217,7 +217,7 @@ def _alignment(architecture: Architecture, modeltype: str) -> Alignment | None:
     return Alignment(layer=architecture.alignment_layer, heads=(0,), next_row=False)
 
 
-def _of_preprocessing(directory: Path) -> list[str]:
+def _preprocessing_notes(directory: Path) -> list[str]:
     """That texts are not changed as those that the model was trained on."""
     path = directory / PREPROCESSING
     if not path.is_file() or not _REPLACES.search(read_text(path)):

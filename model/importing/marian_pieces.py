@@ -69,13 +69,13 @@ def ids_of_targets(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
     return [i for piece, i in vocabulary.items() if piece in pieces]
 
 
-def labels_of(pieces: Mapping[str, int]) -> dict[str, int]:
+def target_labels(pieces: Mapping[str, int]) -> dict[str, int]:
     """The languages into which a multilingual model translates, fra for >>fra<<, in the order of their ids."""
     found = ((_LABEL.fullmatch(piece), i) for piece, i in sorted(pieces.items(), key=lambda item: item[1]))
     return {match[1]: i for match, i in found if match}
 
 
-def languages(
+def choose_languages(
     labels: Mapping[str, int], read: Sequence[str], written: Sequence[str], options: Options
 ) -> tuple[Languages, Languages]:
     """What a model reads and what it writes: as the user says, or else as its files do.
@@ -107,7 +107,7 @@ def languages(
     return source, targets[0]
 
 
-def named(given: Languages) -> str:
+def describe_languages(given: Languages) -> str:
     """Languages in a description."""
     codes = [given] if isinstance(given, str) else [language.code for language in given]
     return ", ".join(codes) if len(codes) < 6 else f"{len(codes)} languages"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError, model_
 from torch import Tensor
 
 from model.config import Activation
-from model.importing.encoder_decoder import filled_up
+from model.importing.encoder_decoder import pad_rows
 from model.importing.imported import ModelImportError
 from model.importing.yaml_files import yaml_of
 
@@ -24,7 +24,7 @@ OPTIONS = "special:model.yml"
 """An array of bytes among the weights: the options with which the model was trained."""
 ACTIVATIONS: Mapping[str, Activation] = {"swish": "silu", "relu": "relu", "gelu": "gelu"}
 
-READ = {
+SUPPORTED_VALUES = {
     "type": ("a model of another type", ("transformer",)),
     "transformer-preprocess": ("norms before the layers (pre-norm)", ("", "d")),
     "transformer-postprocess": ("other steps behind its layers than sum and norm", ("dan", "an")),
@@ -46,7 +46,7 @@ READ = {
 }
 """By option: what another value would be, and the values that are read here ("d" is dropout)."""
 
-DAMAGED = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+NUMPY_ERRORS = (ValueError, OSError, EOFError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """What NumPy raises for files that are none of its own."""
 
 
@@ -117,7 +117,7 @@ def read_npz(path: Path) -> MarianFile:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except DAMAGED as error:
+    except NUMPY_ERRORS as error:
         raise ModelImportError(f"{path.name} is damaged, or is no .npz file") from error
     if OPTIONS not in arrays:
         raise ModelImportError(f"{path.name} does not say what its model is: it has no {OPTIONS}")
@@ -134,7 +134,7 @@ def read_npz(path: Path) -> MarianFile:
 
 
 def _refuse_others(options: Mapping[str, Any]) -> None:
-    for option, (what, values) in READ.items():
+    for option, (what, values) in SUPPORTED_VALUES.items():
         if option in options and (value := _as_text(options[option])) not in values:
             raise ModelImportError(f"{what} ({option} {value}) is not read here")
 
@@ -185,13 +185,13 @@ class Weights:
             yield "encoder_embedding.tokens.weight", self._rows("encoder_Wemb", n_source, d)
         if not self._architecture.is_tied_output:
             yield "output.weight", self._rows("decoder_ff_logit_out_Wt", n_target, d)
-        yield "output_bias", filled_up(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
+        yield "output_bias", pad_rows(self._take("decoder_ff_logit_out_b", 1, n_target)[0], self._vocab_size)
 
     def _rows(self, name: str, n_pieces: int, d: int) -> Tensor:
         n_rows = len(self._left.get(name, range(n_pieces)))
         if n_rows != n_pieces:
             raise ModelImportError(f"the vocabulary has {n_pieces} pieces, and the model {n_rows} ({name})")
-        return filled_up(self._take(name, n_pieces, d), self._vocab_size)
+        return pad_rows(self._take(name, n_pieces, d), self._vocab_size)
 
     def _attention(self, theirs: str, ours: str, kind: str) -> dict[str, Tensor]:
         d = self._architecture.dim_emb

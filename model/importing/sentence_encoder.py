@@ -15,10 +15,10 @@ from torch import Tensor
 
 from model.config import Config, DenseConfig, EmbedderConfig, Provenance, TokenPooling
 from model.importing import bert
-from model.importing.bert_encoder import NAMINGS, Encoder, longest_input, read_encoder
+from model.importing.bert_encoder import NAMINGS, ImportedEncoder, max_input_tokens, read_encoder
 from model.importing.encoder_decoder import tensor_of
 from model.importing.hugging_face import CONFIG, architectures, licence_of, number, read_json_if_there
-from model.importing.imported import Imported, ModelImportError, Options
+from model.importing.imported import ImportedModel, ModelImportError, Options
 from model.importing.tokenizer_files import length_limits, read_tokenizer, special_tokens
 from model.importing.weights_files import read_tensors
 from model.tokenizer import special_around
@@ -48,7 +48,7 @@ FLAGS = {
 }
 """How older configurations name them, of which several are joined in this order."""
 
-OF_LANGUAGE_MODELS = ("cls.", "lm_head.", "vocab_")
+LANGUAGE_MODEL_PREFIXES = ("cls.", "lm_head.", "vocab_")
 """Beginnings of the names of weights that predict tokens, with which encoders are trained first."""
 PER_TEXT = "sentence_embedding"
 ACTIVATIONS = {"Tanh": "tanh", "Identity": "identity"}
@@ -76,7 +76,7 @@ def recognizes(directory: Path) -> bool:
     return (is_encoder or transformer != directory) and not bert.recognizes(transformer)
 
 
-def read(directory: Path, options: Options) -> Imported:
+def import_directory(directory: Path, options: Options) -> ImportedModel:
     """The sentence encoder of a directory.
 
     Raises:
@@ -116,7 +116,7 @@ def read(directory: Path, options: Options) -> Imported:
         config = Config(
             name=options.name or directory.name,
             description=f"{encoder.naming.family}, an encoder of texts.",
-            max_tokens=longest_input(limits, encoder.n_positions),
+            max_tokens=max_input_tokens(limits, encoder.n_positions),
             model=embedder,
             provenance=Provenance(
                 source=directory.name,
@@ -127,7 +127,7 @@ def read(directory: Path, options: Options) -> Imported:
     except ValidationError as error:
         raise ModelImportError(f"{CONFIG}: {error.errors()[0]['msg']}") from error
     _refuse_long_prompts(tokenizer, embedder, config.max_tokens)
-    return Imported(config, {**encoder.weights, **pipeline.weights}, tokenizer)
+    return ImportedModel(config, {**encoder.weights, **pipeline.weights}, tokenizer)
 
 
 def _modules(directory: Path) -> list[tuple[str, str]]:
@@ -161,12 +161,12 @@ def _refuse_head(named: tuple[str, ...]) -> None:
             )
 
 
-def _refuse_head_of_weights(encoder: Encoder) -> None:
+def _refuse_head_of_weights(encoder: ImportedEncoder) -> None:
     """Where no file tells what the model was trained for, a head that is not of a language model does."""
     prefix = encoder.naming.prefix
     has_head = any(name.startswith(prefix) for name in encoder.tensors)
     for name in encoder.tensors if has_head else ():
-        if not name.startswith((prefix, *OF_LANGUAGE_MODELS)):
+        if not name.startswith((prefix, *LANGUAGE_MODEL_PREFIXES)):
             raise ModelImportError(
                 f"the weights have {name} of a head, and {CONFIG} has no architectures, which tell what head it is"
             )

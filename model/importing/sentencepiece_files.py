@@ -17,7 +17,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """Types of pieces."""
 UNIGRAM, BPE = 1, 2
 """Types of models."""
-NEVER = "\ue000control\ue000{}"
+CONTROL_NAME = "\ue000control\ue000{}"
 """Name of a piece that no text has: users' texts hold no commands."""
 
 
@@ -49,7 +49,7 @@ def tokenizer_of(model: Any) -> Tokenizer:
 
     Neighbouring characters that it does not know are one token, whose text (`Encoding.tokens`) is theirs.
     """
-    names = [piece.piece if piece.type != CONTROL else NEVER.format(i) for i, piece in enumerate(model.pieces)]
+    names = [piece.piece if piece.type != CONTROL else CONTROL_NAME.format(i) for i, piece in enumerate(model.pieces)]
     unk = next((i for i, piece in enumerate(model.pieces) if piece.type == UNKNOWN), None)
     bytes_too = any(piece.type == BYTE for piece in model.pieces)
     if model.trainer_spec.model_type == UNIGRAM:

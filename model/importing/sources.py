@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from model.importing.imported import ModelImportError
 
 HUB_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-WANTED = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
+HUB_FILES = ("*.json", "*.txt", "*.spm", "*.model", "*.safetensors", "*_Dense/*.bin", "README.md")
 """Of a hub's repository."""
-FALLBACK = ("*.bin",)
+OLDER_WEIGHTS = ("*.bin",)
 """Fetched too where there are no weights as safetensors."""
 OTHER_FORMATS = ("onnx/*", "openvino/*", "*.msgpack", "*.h5", "*.ot")
 
@@ -36,7 +36,7 @@ class Source:
 
 
 @contextmanager
-def opened(source: str, revision: str | None = None) -> Iterator[Source]:
+def open_source_files(source: str, revision: str | None = None) -> Iterator[Source]:
     """The files of a directory, of an archive (.zip, .argosmodel, .tar and compressed ones), or of a repository of
     Hugging Face's hub. What was unpacked is gone afterwards.
 
@@ -50,7 +50,7 @@ def opened(source: str, revision: str | None = None) -> Iterator[Source]:
         with tempfile.TemporaryDirectory(prefix="attend-import-") as workplace:
             _unpack(path, Path(workplace))
             name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
-            yield Source(_inmost(Path(workplace)), name, path.name)
+            yield Source(_innermost(Path(workplace)), name, path.name)
     elif HUB_ID.fullmatch(source):
         directory, commit = _fetch(source, revision)
         yield Source(directory, source.split("/")[1], source, commit)
@@ -89,10 +89,10 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
 
 
-def _inmost(directory: Path) -> Path:
+def _innermost(directory: Path) -> Path:
     """Archives often hold one directory with everything in it."""
     found = list(directory.iterdir())
-    return _inmost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
+    return _innermost(found[0]) if len(found) == 1 and found[0].is_dir() else directory
 
 
 def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
@@ -103,7 +103,7 @@ def _fetch(repository: str, revision: str | None) -> tuple[Path, str]:
     try:
         info = HfApi().model_info(repository, revision=revision)
         names = [file.rfilename for file in info.siblings or []]
-        wanted = WANTED if any(name.endswith(".safetensors") for name in names) else WANTED + FALLBACK
+        wanted = HUB_FILES if any(name.endswith(".safetensors") for name in names) else HUB_FILES + OLDER_WEIGHTS
         directory = snapshot_download(
             repository, revision=info.sha, allow_patterns=list(wanted), ignore_patterns=list(OTHER_FORMATS)
         )

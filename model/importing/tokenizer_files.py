@@ -25,15 +25,15 @@ TOKENIZER, WORD_PIECES, BYTE_PAIRS, SENTENCE_PIECES = (
 SPECIAL_TOKENS_MAP, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 """Of an added token: how it is found in a text."""
-OF_ANY_KIND = ("PreTrainedTokenizer", "TokenizersBackend")
+GENERIC_CLASSES = ("PreTrainedTokenizer", "TokenizersBackend")
 """Classes of transformers that take a tokenizer.json as it is."""
-OF_NORMALIZER = {
+NORMALIZER_SETTINGS = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
 """Settings of BERT's normalizer."""
-ENDLESS = 100_000
+UNLIMITED_FROM = 100_000
 """transformers writes 10^30 where nobody said a limit."""
 
 
@@ -48,11 +48,11 @@ def read_tokenizer(directory: Path, vocab_size: int) -> Tokenizer:
             tokens around a text.
     """
     if (directory / TOKENIZER).is_file():
-        tokenizer = read_whole(directory)
-        if _class_of(directory) not in OF_ANY_KIND:
-            _set_as_said(tokenizer, read_json_if_there(directory, TOKENIZER_CONFIG))
+        tokenizer = read_tokenizer_json(directory)
+        if _class_of(directory) not in GENERIC_CLASSES:
+            _apply_settings(tokenizer, read_json_if_there(directory, TOKENIZER_CONFIG))
     else:
-        tokenizer = _made_of_parts(directory)
+        tokenizer = _build_tokenizer(directory)
     tokenizer = as_plain_text(tokenizer)
     last = max(tokenizer.get_vocab(with_added_tokens=True).values())
     if last >= vocab_size:
@@ -75,10 +75,10 @@ def special_tokens(tokenizer: Tokenizer, config: Mapping[str, Any]) -> SpecialTo
 def length_limits(directory: Path) -> list[int]:
     """The most tokens of a text, special ones included, that its tokenizer was made for, if it says so."""
     said = read_json_if_there(directory, TOKENIZER_CONFIG).get("model_max_length")
-    return [int(said)] if isinstance(said, int | float) and 0 < said < ENDLESS else []
+    return [int(said)] if isinstance(said, int | float) and 0 < said < UNLIMITED_FROM else []
 
 
-def read_whole(directory: Path) -> Tokenizer:
+def read_tokenizer_json(directory: Path) -> Tokenizer:
     """Of a tokenizer.json, which cuts off nothing and adds no padding.
 
     Raises:
@@ -96,7 +96,7 @@ def read_whole(directory: Path) -> Tokenizer:
     return as_plain_text(tokenizer)
 
 
-def with_added(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
+def with_added_tokens(tokenizer: Tokenizer, vocabulary: Vocabulary, directory: Path, n_tokens: int) -> Vocabulary:
     """The ids of pieces with those of tokens that somebody added to the published ones, which a text keeps whole.
 
     Args:
@@ -148,17 +148,17 @@ def _class_of(directory: Path) -> str | None:
     return str(kind).removesuffix("Fast") if kind else None
 
 
-def _set_as_said(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
+def _apply_settings(tokenizer: Tokenizer, settings: Mapping[str, Any]) -> None:
     """Settings of a tokenizer_config.json go before what a tokenizer.json was saved with, as in transformers."""
     if isinstance(normalizer := tokenizer.normalizer, normalizers.BertNormalizer):
-        for theirs, ours in OF_NORMALIZER.items():
+        for theirs, ours in NORMALIZER_SETTINGS.items():
             if theirs in settings:
                 setattr(normalizer, ours, settings[theirs])
     if isinstance(splitter := tokenizer.pre_tokenizer, pre_tokenizers.ByteLevel) and "add_prefix_space" in settings:
         splitter.add_prefix_space = bool(settings["add_prefix_space"])
 
 
-def _made_of_parts(directory: Path) -> Tokenizer:
+def _build_tokenizer(directory: Path) -> Tokenizer:
     """Of the files that older directories have: each class of transformers makes another tokenizer of them."""
     kind = _class_of(directory)
     found = [layout for layout in LAYOUTS if all((directory / name).is_file() for name in layout[0])]
@@ -192,7 +192,7 @@ def _word_pieces(directory: Path) -> Tokenizer:
     tokenizer.decoder = decoders.WordPiece()
     tokenizer.add_special_tokens([token for token in special if token in ids])
     tokenizer.post_processor = processors.BertProcessing((sep, ids[sep]), (cls, ids[cls]))
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 def _byte_pairs(directory: Path) -> Tokenizer:
@@ -215,7 +215,7 @@ def _byte_pairs(directory: Path) -> Tokenizer:
     tokenizer.post_processor = processors.RobertaProcessing(
         (sep, ids[sep]), (cls, ids[cls]), trim_offsets=True, add_prefix_space=space_before
     )
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 def _pieces_of_xlm_roberta(directory: Path) -> Tokenizer:
@@ -245,7 +245,7 @@ def _sentence_pieces(directory: Path, special: list[str], n_left_out: int) -> To
     around = [(token, tokenizer.token_to_id(token)) for token in (bos, eos)]
     tokenizer.add_special_tokens([*special, bos, eos, AddedToken(mask, lstrip=True, normalized=False)])
     tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=around)
-    return _with_more(tokenizer, directory)
+    return _with_added_tokens(tokenizer, directory)
 
 
 Layout = tuple[tuple[str, ...], tuple[str, ...], Callable[[Path], Tokenizer]]
@@ -275,7 +275,7 @@ def _refuse_without(tokens: tuple[str, ...], ids: Mapping[str, int], file: str) 
             raise ModelImportError(f"{file} has no {token}")
 
 
-def _with_more(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
+def _with_added_tokens(tokenizer: Tokenizer, directory: Path) -> Tokenizer:
     """With the tokens that somebody added to the published ones, where they come next."""
     for token_id, token in _added_tokens(directory):
         if token.special and tokenizer.token_to_id(token.content) == token_id:

@@ -25,7 +25,7 @@ def read_tensors(directory: Path) -> dict[str, Tensor]:
     """
     tensors: dict[str, Tensor] = {}
     for path in weights_files(directory):
-        tensors |= _read(path)
+        tensors |= _read_file(path)
     return tensors
 
 
@@ -55,7 +55,7 @@ def _indexed(index: Path) -> list[Path]:
     return paths
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def _read_file(path: Path) -> dict[str, Tensor]:
     with path.open("rb") as file:
         if file.read(len(LFS_POINTER)) == LFS_POINTER:
             raise ModelImportError(f"{path} is only Git LFS's pointer to the file: run `git lfs pull`")
@@ -65,9 +65,9 @@ def _read(path: Path) -> dict[str, Tensor]:
         content = torch.load(path, map_location="cpu", weights_only=True)
         return {str(name): tensor for name, tensor in content.items() if isinstance(tensor, Tensor)}
     except (SafetensorError, RuntimeError, EOFError, pickle.UnpicklingError, AttributeError, ValueError) as error:
-        raise ModelImportError(f"{path} is damaged, or holds no weights: {_sentence(error)}") from error
+        raise ModelImportError(f"{path} is damaged, or holds no weights: {_first_line(error)}") from error
 
 
-def _sentence(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of what PyTorch says, which gives advice that nobody should follow after it."""
     return next(iter(str(error).splitlines()), type(error).__name__)

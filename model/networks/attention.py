@@ -198,7 +198,7 @@ Attend = Callable[[MultiHeadAttention, Tensor], Tensor]
 """How an attention sublayer attends, given its input (B, T, E): to (B, T, E). A layer is told, and does the rest."""
 
 
-def masked(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
+def masked_attention(mask: Tensor | None, memory: Tensor | None = None) -> Attend:
     """Attention under a mask that broadcasts to (B, H, T, S), to memory (B, S, d_memory) or to the input itself."""
 
     def attend(attention: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -221,7 +221,7 @@ Caches = dict[MultiHeadAttention, Cache]
 """Of every attention sublayer of a decoder."""
 
 
-def cached(caches: Caches, positions: Tensor) -> Attend:
+def cached_self_attention(caches: Caches, positions: Tensor) -> Attend:
     """Self-attention of further tokens, each at its row's position (B, T), which see what their row has up to there.
 
     Their keys and values are written in place.
@@ -240,7 +240,7 @@ def cached(caches: Caches, positions: Tensor) -> Attend:
     return attend
 
 
-def cached_memory(caches: Caches, mask: Tensor) -> Attend:
+def cached_cross_attention(caches: Caches, mask: Tensor) -> Attend:
     """Cross-attention to keys and values that were projected before, under a mask that broadcasts to (B, H, T, S)."""
     return lambda attention, x: attention.attend(
         attention.project_query(x), caches[attention].key, caches[attention].value, mask

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import LanguageModelConfig
-from model.networks.attention import Cache, Caches, cached, masked
+from model.networks.attention import Cache, Caches, cached_self_attention, masked_attention
 from model.networks.layers import token_embedding
 from model.networks.masks import causal_mask
 from model.networks.transformer import Encoder
@@ -29,7 +29,7 @@ class LanguageModel(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Hidden states (B, T, E) of ids (B, T), each of which predicts the next token."""
-        hidden: Tensor = self.decoder(self.embedding(ids), masked(causal_mask(ids.shape[1], ids.device)))
+        hidden: Tensor = self.decoder(self.embedding(ids), masked_attention(causal_mask(ids.shape[1], ids.device)))
         return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -48,5 +48,5 @@ class LanguageModel(nn.Module):
     def step(self, ids: Tensor, start: int, caches: Caches) -> Tensor:
         """Logits (B, V) after N more tokens, ids (B, N) from position `start` on. Caches are written in place."""
         positions = torch.arange(start, start + ids.shape[1], device=ids.device).expand(ids.shape)
-        hidden = self.decoder(self.embedding(ids, positions), cached(caches, positions))
+        hidden = self.decoder(self.embedding(ids, positions), cached_self_attention(caches, positions))
         return self.logits(hidden[:, -1])

@@ -19,7 +19,7 @@ from model.networks.masks import padding_mask
 
 CELLS: dict[Cell, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
-Attend = Callable[[Tensor], tuple[Tensor, Tensor]]
+AttendToSource = Callable[[Tensor], tuple[Tensor, Tensor]]
 """From queries (B, T, E) to contexts (B, T, E) and weights (B, T, S)."""
 
 
@@ -61,7 +61,7 @@ class RecurrentLayer(nn.Module):
         outputs, (hidden, cell) = self.cells(x, (hidden.contiguous(), cell.contiguous()))
         return outputs, torch.cat([hidden, cell], dim=-1)[0]
 
-    def attending(self, x: Tensor, state: Tensor, attend: Attend) -> tuple[Tensor, Tensor, Tensor]:
+    def attending(self, x: Tensor, state: Tensor, attend: AttendToSource) -> tuple[Tensor, Tensor, Tensor]:
         """The same with attention (lecture notes, "RNN Decoder with attention"; Bahdanau et al. 2015, section 3.1).
 
         The state before each token attends, and the cell reads the token and the context side by side. So there is one

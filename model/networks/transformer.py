@@ -11,7 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import Attend, Cache, Caches, cached, cached_memory, masked
+from model.networks.attention import (
+    Attend,
+    Cache,
+    Caches,
+    cached_cross_attention,
+    cached_self_attention,
+    masked_attention,
+)
 from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
 
@@ -107,13 +114,13 @@ class Transformer(nn.Module):
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Tensor:
         """source (B, S) under source_mask (B, S): memory (B, S, d_encoder)."""
-        memory: Tensor = self.encoder(self.source_embedding(source), masked(source_mask[:, None, None, :]))
+        memory: Tensor = self.encoder(self.source_embedding(source), masked_attention(source_mask[:, None, None, :]))
         return memory
 
     def decode(self, target: Tensor, memory: Tensor, source_mask: Tensor) -> Tensor:
         """Teacher-forced target (B, T) over memory (B, S, d_encoder): hidden states (B, T, E)."""
-        to_target = masked(causal_mask(target.shape[1], target.device))
-        to_source = masked(source_mask[:, None, None, :], memory)
+        to_target = masked_attention(causal_mask(target.shape[1], target.device))
+        to_source = masked_attention(source_mask[:, None, None, :], memory)
         hidden: Tensor = self.decoder(self.embedding(target), to_target, to_source)
         return hidden
 
@@ -136,8 +143,8 @@ class Transformer(nn.Module):
         """Logits (B, V) after one more token per row: ids (B) at positions (B). Caches are written in place."""
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
-        to_source = cached_memory(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached(caches, positions), to_source)[:, 0])
+        to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
+        return self.logits(self.decoder(x, cached_self_attention(caches, positions), to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):
@@ -165,7 +172,7 @@ class TransformerClassifier(nn.Module):
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
         mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
+        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
         return hidden
 
     def classify(self, hidden: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -209,7 +216,7 @@ class TransformerEncoder(nn.Module):
     def encode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """ids (B, S) of lengths (B): the encoder's hidden representations (B, S, E)."""
         mask = padding_mask(lengths, ids.shape[1])
-        hidden: Tensor = self.encoder(self.embedding(ids), masked(mask[:, None, None, :]))
+        hidden: Tensor = self.encoder(self.embedding(ids), masked_attention(mask[:, None, None, :]))
         return hidden
 
     def project(self, pooled: Tensor) -> Tensor:

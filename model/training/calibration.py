@@ -15,7 +15,7 @@ from model.batching import ReviewExample, batches_by_length, pad, piece, random_
 from model.networks.transformer import TransformerClassifier
 
 BATCH_TOKENS = 4096
-SHORTEST_PIECE = 6
+MIN_PIECE_TOKENS = 6
 
 
 @torch.no_grad()
@@ -38,14 +38,14 @@ def calibrate(
     model.eval()
     if not examples:
         return 1.0
-    factor = likeliest(*_logits(model, [*examples, *_pieces(examples, n_around)]))
+    factor = best_factor(*_logits(model, [*examples, *_pieces(examples, n_around)]))
     model.output.weight.mul_(factor)
     model.output.bias.mul_(factor)
     return factor
 
 
 @torch.enable_grad()
-def likeliest(logits: Tensor, labels: Tensor) -> float:
+def best_factor(logits: Tensor, labels: Tensor) -> float:
     """By what logits (N, C) are multiplied for labels (N) to be likeliest."""
     logarithm = torch.zeros((), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([logarithm], max_iter=200, line_search_fn="strong_wolfe")
@@ -63,7 +63,7 @@ def likeliest(logits: Tensor, labels: Tensor) -> float:
 def _pieces(examples: Sequence[ReviewExample], n_around: tuple[int, int]) -> list[ReviewExample]:
     """A random piece of each, the logarithm of its length uniform: most texts that are no reviews are short."""
     texts = np.array([len(example) - sum(n_around) for example in examples])
-    starts, stops = random_pieces(texts, SHORTEST_PIECE, np.random.default_rng(1))
+    starts, stops = random_pieces(texts, MIN_PIECE_TOKENS, np.random.default_rng(1))
     return [
         replace(example, ids=piece(example.ids, start, stop, n_around))
         for example, start, stop in zip(examples, starts, stops, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from model.augmentation.rewriting import rewritten
+from model.augmentation.rewriting import rewrite_rows
 from model.batching import Ids, Pool, ReviewExample, TextExample, TranslationExample
 from model.config import ClassifierConfig, Config, LanguageModelConfig, RecurrentConfig, TransformerConfig
 from model.data import DataError, Row, load_rows
@@ -18,10 +18,10 @@ from model.tokenizer import EOS_ID, byte_ids, n_special_around, train_tokenizer,
 ENCODE_BATCH = 10_000
 """Texts encoded at once; what the tokenizer returns for one takes kilobytes."""
 
-ROUND = 64
+BLOCK_SIZE = 64
 """Kernels want whole blocks."""
 
-SELDOM = 5e-7
+RARE_SHARE = 5e-7
 """One in two million target tokens, a dozen in a corpus of ours: too few to learn when to write a token."""
 
 Examples = list[TranslationExample] | list[ReviewExample] | list[TextExample]
@@ -33,7 +33,7 @@ class TrainingData:
     validation: Examples
 
 
-def prepare(
+def prepare_data(
     experiment: Experiment, data_dir: Path | None, tokenizer: Tokenizer | None
 ) -> tuple[TrainingData, Tokenizer]:
     """Load, split, and encode the corpora of an experiment; without a tokenizer, train one on the training rows.
@@ -53,7 +53,7 @@ def prepare(
             held_out[source.file] = set(random.choice(len(rows), int(len(rows) * share), replace=False).tolist())
             validation_rows += [rows[i] for i in sorted(held_out[source.file])]
         kept = [row for i, row in enumerate(rows) if i not in held_out[source.file]]
-        train_rows.append(rewritten(kept, source.rewrite, random) if source.rewrite else kept)
+        train_rows.append(rewrite_rows(kept, source.rewrite, random) if source.rewrite else kept)
     if not any(train_rows):
         raise DataError("no training rows are left once those of the test sets are taken out")
     if tokenizer is None:
@@ -84,17 +84,17 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
         if unknown:
             known = ", ".join(config.model.labels)
             raise DataError(f"labels {', '.join(sorted(unknown))} are none of the model's: {known}")
-        texts = encode(tokenizer, [row.right for row in rows])
+        texts = encode_texts(tokenizer, [row.right for row in rows])
         return [
             ReviewExample(_head_and_tail(ids, limit), labels[row.left]) for row, ids in zip(rows, texts, strict=True)
         ]
     if isinstance(config.model, LanguageModelConfig):
         return [TextExample(ids) for ids in text_windows(tokenizer, [row.right for row in rows], limit)]
-    sources, targets = (encode(tokenizer, [row[side] for row in rows]) for side in (0, 1))
+    sources, targets = (encode_texts(tokenizer, [row[side] for row in rows]) for side in (0, 1))
     pairs = (TranslationExample(source, target[:-1]) for source, target in zip(sources, targets, strict=True))
     if not merge_dropout:
         return [pair for pair in pairs if len(pair) <= limit]
-    in_pieces = encode(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
+    in_pieces = encode_texts(with_dropout(tokenizer, merge_dropout), [row.left for row in rows])
     return [
         TranslationExample(source, pair.target) if len(source) <= limit else pair
         for pair, source in zip(pairs, in_pieces, strict=True)
@@ -104,7 +104,7 @@ def encode_rows(config: Config, tokenizer: Tokenizer, rows: Sequence[Row], merge
 
 def text_windows(tokenizer: Tokenizer, texts: Sequence[str], size: int) -> Iterator[Ids]:
     """Each text and its </s>, cut into consecutive windows of at most `size` tokens."""
-    for text in encode(tokenizer, texts):
+    for text in encode_texts(tokenizer, texts):
         ids = np.append(text, np.int32(EOS_ID))
         yield from (ids[start : start + size] for start in range(0, len(ids), size))
 
@@ -118,11 +118,11 @@ def target_tokens(pools: Sequence[Pool], known: NDArray[np.bool_], tokenizer: To
     examples = (example for pool in pools for example in pool.examples)
     targets = [example.target for example in examples if isinstance(example, TranslationExample)]
     counts = np.bincount(np.concatenate(targets), minlength=len(known))
-    more_than = np.full(len(known), SELDOM * counts.sum())
+    more_than = np.full(len(known), RARE_SHARE * counts.sum())
     more_than[byte_ids(tokenizer)] = 0
     found: NDArray[np.bool_] = known | (counts > more_than)
     found[EOS_ID] = True
-    n = -(-np.count_nonzero(found) // ROUND) * ROUND
+    n = -(-np.count_nonzero(found) // BLOCK_SIZE) * BLOCK_SIZE
     found[np.argsort(~found, kind="stable")[:n]] = True
     return found
 
@@ -133,7 +133,7 @@ def tested_rights(recipe: Recipe, data_dir: Path | None) -> set[str]:
     return {row.right for source in recipe.data.test for row in load_rows(source, data_dir)}
 
 
-def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ids]:
     """The tokens of each text, with what the tokenizer puts behind them."""
     for start in range(0, len(texts), ENCODE_BATCH):
         for encoding in tokenizer.encode_batch_fast(texts[start : start + ENCODE_BATCH]):

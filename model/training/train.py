@@ -16,17 +16,17 @@ from model.checkpoint import (
     TRAINING,
     build_model,
     copy_trained,
+    initialize_from,
     load_checkpoint,
     load_training,
     save_checkpoint,
-    start_with,
 )
 from model.config import ClassifierConfig, Config, ConfigError, load_config
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.recipe import Experiment, save_recipe
 from model.tokenizer import in_one_form, load_tokenizer, n_special_around
 from model.training.calibration import calibrate
-from model.training.examples import prepare, target_tokens
+from model.training.examples import prepare_data, target_tokens
 from model.training.memory import keep_freed_memory
 from model.training.optimization import LAST, STEPS, Optimization, optimize
 from model.training.precision import usable_precision
@@ -66,9 +66,9 @@ def train(
             `start`.
     """
     keep_freed_memory()
-    experiment = _without_what_is_gone(experiment)
+    experiment = _without_missing_rows(experiment)
     run_dir.mkdir(parents=True, exist_ok=True)
-    tokenizer_path, start = run_dir / TOKENIZER, _as_it_was(start, run_dir)
+    tokenizer_path, start = run_dir / TOKENIZER, _start_directory(start, run_dir)
     begun_with, is_resumed = load_checkpoint(start) if start is not None else None, start == run_dir / START
     if begun_with is not None and is_resumed:
         new_vocabulary = load_tokenizer(tokenizer_path).get_vocab() != begun_with.tokenizer.get_vocab()
@@ -76,7 +76,7 @@ def train(
         raise ConfigError("--start-share is of the weights and the vocabulary of --start")
     if start_share and isinstance(experiment.model, ClassifierConfig):
         raise ConfigError("--start-share is not for classifiers, whose calibration is of one training")
-    earlier = _earlier(start) if start is not None else {}
+    earlier = _earlier_facts(start) if start is not None else {}
     lightning.seed_everything(experiment.training.seed, workers=True)
     learnt = tokenizer_path if start is None or new_vocabulary else start / TOKENIZER
     known = load_tokenizer(learnt) if learnt.is_file() else None
@@ -86,16 +86,16 @@ def train(
                 known = in_one_form(known)
             case True, False:
                 raise ConfigError(f"one_form is false, and the tokenizer of {begun_with.config.name} reads one form")
-    data, tokenizer = prepare(experiment, data_dir, known)
+    data, tokenizer = prepare_data(experiment, data_dir, known)
     tokenizer.save(str(tokenizer_path))
 
     model = build_model(experiment)
     if begun_with is not None:
-        start_with(model, begun_with, tokenizer)
+        initialize_from(model, begun_with, tokenizer)
     begun = {name: weight.clone() for name, weight in model.state_dict().items()}
     optimize(model, Optimization(experiment.training, data, COLLATE[experiment.model.task]), run_dir)
     if start_share:
-        share_with(model, begun, start_share)
+        mix_weights(model, begun, start_share)
     if isinstance(model, TransformerClassifier):
         factor = calibrate(
             model, [cast(ReviewExample, review) for review in data.validation], n_special_around(tokenizer)
@@ -106,7 +106,7 @@ def train(
         model.is_target_token = torch.from_numpy(target_tokens(data.pools, before, tokenizer))
     save_checkpoint(checkpoint_dir, experiment, model.state_dict(), tokenizer)
     save_recipe(checkpoint_dir, experiment)
-    facts = earlier | _facts(experiment, run_dir, earlier)
+    facts = earlier | _training_facts(experiment, run_dir, earlier)
     if begun_with is not None and begun_with.config.name != experiment.name:
         facts |= {"began_with": begun_with.config.name, "new_vocabulary": new_vocabulary}
     if start_share:
@@ -118,7 +118,7 @@ def _reads_one_form(config: Config) -> bool:
     return isinstance(config.model, ClassifierConfig) and config.model.one_form
 
 
-def _without_what_is_gone(experiment: Experiment) -> Experiment:
+def _without_missing_rows(experiment: Experiment) -> Experiment:
     """The same without the rows that nothing in the tree makes any more."""
     data = experiment.data
     gone = dict.fromkeys(source.file for source in data.train if source.made_by is not None)
@@ -131,7 +131,7 @@ def _without_what_is_gone(experiment: Experiment) -> Experiment:
     return experiment.model_copy(update={"data": data.model_copy(update={"train": tuple(data.kept())})})
 
 
-def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
+def mix_weights(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> None:
     """Give a model this share of the weights that its training began with."""
     weights = model.state_dict()
     numbers = {name: weight for name, weight in begun.items() if weight.is_floating_point()}
@@ -139,7 +139,7 @@ def share_with(model: nn.Module, begun: Mapping[str, Tensor], share: float) -> N
     model.load_state_dict(weights | mixed)
 
 
-def _as_it_was(start: Path | None, run_dir: Path) -> Path | None:
+def _start_directory(start: Path | None, run_dir: Path) -> Path | None:
     """Where the checkpoint lies with which the run began: a run may be resumed when its own result is in that place, or
     without being told of it again.
 
@@ -164,7 +164,7 @@ def _last_checkpoints(run_dir: Path) -> list[Path]:
     return sorted(run_dir.rglob(f"{STEPS}/{LAST}"))
 
 
-def _earlier(start: Path) -> dict[str, Any]:
+def _earlier_facts(start: Path) -> dict[str, Any]:
     """What has been noted of the runs before this one, or of where a model comes from that others trained."""
     config = load_config(start)
     if config.provenance is not None and not (start / TRAINING).is_file():
@@ -174,7 +174,7 @@ def _earlier(start: Path) -> dict[str, Any]:
     return facts
 
 
-def _facts(experiment: Experiment, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
+def _training_facts(experiment: Experiment, run_dir: Path, earlier: dict[str, Any]) -> dict[str, Any]:
     """What the model card tells of a run, and of those before it."""
     runs = [torch.load(last, map_location="cpu", weights_only=False) for last in _last_checkpoints(run_dir)]
     return {

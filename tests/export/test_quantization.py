@@ -21,7 +21,7 @@ from export.tracing import export_module, named_tensors
 from model.checkpoint import load_checkpoint
 from model.networks.layers import FeedForward
 from model.networks.transformer import Transformer, TransformerClassifier
-from model.weights import in_float
+from model.weights import dequantize
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
 Array = NDArray[np.float32]
@@ -144,7 +144,7 @@ def test_what_smoothing_makes_bytes_of_is_smoothed_and_nothing_else(checkpoint: 
     assert isinstance(served.get_submodule(name), Int8Linear)
     stored = named_tensors(served)
     assert [key for key in stored if key.endswith(".smoothing")] == [f"{name}.smoothing"]
-    whole = in_float(f"{name}.weight", stored)
+    whole = dequantize(f"{name}.weight", stored)
     assert quantization.relative_error(whole, model.get_parameter(f"{name}.weight").detach()) < 0.02
     again = named_tensors(quantize_model(model, stored))
     assert again.keys() == stored.keys()
@@ -233,7 +233,7 @@ def test_what_is_looked_up_in_a_table_is_what_is_stored() -> None:
     numbers = torch.randint(-127, 128, (300, 5), generator=random, dtype=torch.int8)
     scales = torch.rand(300, 1, generator=random)
     ids = np.array([[5, 299, 0], [7, 7, 1]])
-    expected = in_float("table", {"table": numbers, "table.scales": scales})[ids]
+    expected = dequantize("table", {"table": numbers, "table.scales": scales})[ids]
     np.testing.assert_array_equal(run(Int8Embedding(numbers, scales), ids), expected.numpy())
 
 

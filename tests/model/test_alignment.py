@@ -21,7 +21,7 @@ from model.networks.matrices import translation_matrices
 from model.networks.transformer import Transformer, TransformerClassifier
 from model.recipe import DataSource, load_recipe, save_recipe
 from model.tokenizer import BOS_ID
-from model.words import word_columns, words
+from model.words import word_columns, word_spans
 from tests.model.tiny_configs import configured
 
 Array = NDArray[np.float32]
@@ -86,7 +86,7 @@ def test_batches_and_padding_change_nothing(transformer: Transformer, tokenizer:
         np.testing.assert_allclose(attention, alone, atol=1e-6)
         assert attention.sum(axis=-1) == pytest.approx(1, abs=1e-5)
         # The last token of a text is its last word: read in the last row, produced in the one before.
-        nowhere = word_columns(row.left, words(row.left), source.offsets)[:, -1] == 1
+        nowhere = word_columns(row.left, word_spans(row.left), source.offsets)[:, -1] == 1
         ends = cross[..., nowhere].sum(axis=-1)
         np.testing.assert_allclose(attention[:, :, :, -1, -1], [ends[..., -2], ends[..., -1]], atol=1e-6)
 

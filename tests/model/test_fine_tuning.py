@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from model.checkpoint import CheckpointError, load_checkpoint, load_training, start_with
+from model.checkpoint import CheckpointError, initialize_from, load_checkpoint, load_training
 from model.config import ConfigError, EmbedderConfig, load_config
 from model.evaluation.scoring import classify
 from model.importing.families import import_model
@@ -112,4 +112,4 @@ def test_a_tokenizer_stays_in_one_form(encoder: Path, data: Path) -> None:
 def test_a_piece_in_common_is_needed(encoder: Path, data: Path) -> None:
     start = load_checkpoint(encoder)
     with pytest.raises(CheckpointError, match="bert has no piece of this vocabulary"):
-        start_with(start.model, start, Tokenizer(WordLevel({"other": 0})))
+        initialize_from(start.model, start, Tokenizer(WordLevel({"other": 0})))

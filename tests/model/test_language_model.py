@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from model.checkpoint import Checkpoint, CheckpointError
 from model.config import LanguageModelConfig
 from model.decoding.generation import GenerationError, Sampler, continuation, continuation_uncached, generate
-from model.evaluation.perplexity import measure
+from model.evaluation.perplexity import measure_perplexity
 from model.networks.language_model import LanguageModel
 from model.networks.transformer import Transformer
 from model.tokenizer import BOS_ID, EOS_ID
@@ -158,7 +158,7 @@ def test_perplexity_is_of_every_token_given_its_window_and_bits_are_of_every_byt
         for place in range(1, len(ids)):
             predicted = language_model.logits(language_model(torch.tensor([ids[:place]]))[0, -1])
             log_probs.append(predicted.log_softmax(dim=-1)[ids[place]].item())
-    scores = measure(language_model, plain_tokenizer, TEXTS, size)
+    scores = measure_perplexity(language_model, plain_tokenizer, TEXTS, size)
     assert scores["perplexity"] == pytest.approx(math.exp(-sum(log_probs) / len(log_probs)), abs=0.01)
     n_bytes = sum(len(text.encode()) for text in TEXTS)
     assert scores["bits_per_byte"] == pytest.approx(-sum(log_probs) / math.log(2) / n_bytes, abs=1e-4)

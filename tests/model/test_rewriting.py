@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from model.augmentation.rewriting import VARIANTS, rewritten, romanized
+from model.augmentation.rewriting import VARIANTS, rewrite_rows, romanized
 from model.data import Row
 from model.recipe import Rewrite
 
@@ -18,7 +18,7 @@ ROWS = [
 
 
 def rewrite(rows: list[Row], how: Rewrite) -> list[Row]:
-    return rewritten(rows, how, np.random.default_rng(1))
+    return rewrite_rows(rows, how, np.random.default_rng(1))
 
 
 def test_names_and_numbers_become_others_on_both_sides_alike() -> None:

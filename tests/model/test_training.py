@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from model.checkpoint import (
-    OF_TOKENS,
+    TOKEN_SUFFIXES,
     WEIGHTS,
     CheckpointError,
     load_checkpoint,
@@ -115,7 +115,7 @@ def test_a_share_of_the_final_weights_may_be_that_of_the_first(
     n_pieces = load_checkpoint(trained_translator).tokenizer.get_vocab_size()
     for name, weight in first.items():
         expected = 0.75 * weight + 0.25 * last[name] if weight.is_floating_point() else last[name]
-        rows = slice(n_pieces if name.endswith(OF_TOKENS) else None)  # what is beyond them is random
+        rows = slice(n_pieces if name.endswith(TOKEN_SUFFIXES) else None)  # what is beyond them is random
         torch.testing.assert_close(mixed[name][rows], expected[rows], rtol=0, atol=2e-3)
     assert any((mixed[name] != last[name]).any() for name in first)
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from model.config import TransformerConfig
 from model.decoding.search import greedy_search, greedy_search_uncached
-from model.networks.attention import masked
+from model.networks.attention import masked_attention
 from model.networks.layers import FeedForward
 from model.networks.masks import causal_mask, padding_mask
 from model.networks.matrices import translation_matrices
@@ -80,7 +80,7 @@ def test_an_encoder_under_a_causal_mask_is_a_decoder_of_its_own(positions: str) 
     encoder = Encoder(2, layer).eval()
     x, changed = torch.randn(2, T, E), torch.randn(2, T, E)
     changed[:, :-1] = x[:, :-1]
-    before, after = (encoder(y, masked(causal_mask(T))) for y in (x, changed))
+    before, after = (encoder(y, masked_attention(causal_mask(T))) for y in (x, changed))
     torch.testing.assert_close(before[:, :-1], after[:, :-1])
 
 

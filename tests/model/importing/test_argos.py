@@ -11,7 +11,7 @@ import torch
 from model.checkpoint import Checkpoint, load_checkpoint
 from model.config import Language, TransformerConfig
 from model.decoding.search import beam_search
-from model.importing.argos import read
+from model.importing.argos import import_directory
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
 from model.networks.transformer import Transformer
@@ -91,36 +91,36 @@ def test_weights_that_only_some_processors_compute_with_are_read(tmp_path: Path,
 
 
 def test_what_is_not_followed_is_told(package: Path) -> None:
-    unknown, splitter = read(package, Options()).notes
+    unknown, splitter = import_directory(package, Options()).notes
     assert "replace_unknowns" in unknown
     assert splitter == "the package brings a model that finds sentences (stanza); here the service finds them"
 
 
 def test_a_user_may_name_model_and_languages(package: Path) -> None:
-    config = read(package, Options("mine", ("eng",), ("pt-BR",))).config
+    config = import_directory(package, Options("mine", ("eng",), ("pt-BR",))).config
     assert isinstance(config.model, TransformerConfig)
     assert (config.name, config.model.source, config.model.target) == ("mine", "eng", "pt-BR")
     with pytest.raises(ModelImportError, match="a package has one target language, and named are: pt, fr"):
-        read(package, Options(targets=("pt", "fr")))
+        import_directory(package, Options(targets=("pt", "fr")))
 
 
 def test_a_package_may_name_the_token_with_which_targets_begin(copied: Path) -> None:
     _describe(copied, METADATA | {"target_prefix": ","})
-    imported = read(copied, Options())
+    imported = import_directory(copied, Options())
     assert isinstance(imported.config.model, TransformerConfig)
     assert imported.vocabulary is not None
     expected = Language(code="pb", target_prefix=(imported.vocabulary.target[","],))
     assert imported.config.model.target == (expected,)
     _describe(copied, METADATA | {"target_prefix": "__pt__"})
     with pytest.raises(ModelImportError, match=r"^the vocabulary has no __pt__$"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 @pytest.mark.parametrize("name", ["sentencepiece.model", "model/model.bin", "model/config.json"])
 def test_a_missing_file_is_named(copied: Path, name: str) -> None:
     (copied / name).unlink()
     with pytest.raises(ModelImportError, match=f"^{Path(name).name} is missing$"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 @pytest.mark.parametrize(
@@ -136,19 +136,19 @@ def test_a_missing_file_is_named(copied: Path, name: str) -> None:
 def test_metadata_that_are_of_something_else_are_told(copied: Path, metadata: Any, sentence: str) -> None:
     _describe(copied, metadata)
     with pytest.raises(ModelImportError, match=f"^{sentence}"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 def test_words_that_moses_cuts_are_not_read(copied: Path) -> None:
     (copied / "sentencepiece.model").rename(copied / "bpe.model")
     with pytest.raises(ModelImportError, match=r"^the package cuts words by Moses and bpe.model"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 def test_damaged_pieces_are_told(copied: Path) -> None:
     (copied / "sentencepiece.model").write_bytes(b"none")
     with pytest.raises(ModelImportError, match=r"^sentencepiece.model is no SentencePiece model"):
-        read(copied, Options())
+        import_directory(copied, Options())
 
 
 def _describe(package: Path, metadata: Any) -> None:

@@ -9,8 +9,8 @@ import torch
 
 from model.checkpoint import build_model
 from model.importing import bert
-from model.importing.imported import Imported, ModelImportError, Options
-from model.weights import give_weights
+from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.weights import assign_weights
 from tests.model.importing.encoder_checkpoints import (
     FAMILIES,
     N_POSITIONS,
@@ -25,15 +25,15 @@ HEAD = "ForSequenceClassification"
 NAMES = {"id2label": {0: "bad", 1: "so so", 2: "good"}}
 
 
-def logits_of(imported: Imported, ids: list[int]) -> torch.Tensor:
+def logits_of(imported: ImportedModel, ids: list[int]) -> torch.Tensor:
     model = build_model(imported.config)
-    give_weights(model, imported.weights)
+    assign_weights(model, imported.weights)
     with torch.inference_mode():
         found: torch.Tensor = model.eval()(torch.tensor([ids]), torch.tensor([len(ids)]))[0][0]
     return found
 
 
-def ids_of(imported: Imported, text: str) -> list[int]:
+def ids_of(imported: ImportedModel, text: str) -> list[int]:
     ids: list[int] = imported.tokenizer.encode(text).ids
     return ids
 
@@ -42,7 +42,7 @@ def ids_of(imported: Imported, text: str) -> list[int]:
 def test_tokens_and_logits_are_those_of_transformers(tmp_path: Path, family: str) -> None:
     original = write_encoder(tmp_path, family, HEAD, **NAMES)
     assert bert.recognizes(tmp_path)
-    imported = bert.read(tmp_path, Options(name="mine"))
+    imported = bert.import_directory(tmp_path, Options(name="mine"))
     assert imported.config.name == "mine"
     assert imported.config.max_tokens == N_POSITIONS
     assert imported.config.model.labels == ("bad", "so so", "good")  # type: ignore[union-attr]
@@ -64,13 +64,13 @@ def test_the_id_of_every_special_token_is_known(tmp_path: Path) -> None:
         ("camembert", (1, 3, 5, 6)),
     ):
         write_encoder(tmp_path / family, family, HEAD)
-        tokens = bert.read(tmp_path / family, Options()).config.model.special_tokens
+        tokens = bert.import_directory(tmp_path / family, Options()).config.model.special_tokens
         assert (tokens.pad, tokens.unk, tokens.bos, tokens.eos) == expected
 
 
 def test_weights_stay_as_precise_as_they_are_stored(tmp_path: Path) -> None:
     write_encoder(tmp_path, "bert", HEAD).to(torch.float16).save_pretrained(tmp_path)
-    weights = bert.read(tmp_path, Options()).weights
+    weights = bert.import_directory(tmp_path, Options()).weights
     assert {tensor.dtype for name, tensor in weights.items() if name != "embedding.encoding"} == {torch.float16}
     assert weights["embedding.encoding"].dtype == torch.float32, "which is a sum of two"
 
@@ -85,7 +85,7 @@ def test_older_names_of_norms_are_read(tmp_path: Path) -> None:
     torch.save(
         {**older, "bert.embeddings.position_ids": torch.arange(N_POSITIONS)[None]}, tmp_path / "pytorch_model.bin"
     )
-    imported = bert.read(tmp_path, Options())
+    imported = bert.import_directory(tmp_path, Options())
     ids = ids_of(imported, TEXTS[0])
     assert logits_of(imported, ids).tolist() == pytest.approx(original_logits(model, ids).tolist(), abs=1e-5)
 
@@ -93,12 +93,12 @@ def test_older_names_of_norms_are_read(tmp_path: Path) -> None:
 def test_what_the_tokenizer_was_made_for_limits_a_text(tmp_path: Path) -> None:
     write_encoder(tmp_path, "bert", HEAD)
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "model_max_length": 20}))
-    assert bert.read(tmp_path, Options()).config.max_tokens == 20
+    assert bert.import_directory(tmp_path, Options()).config.max_tokens == 20
 
 
 def test_labels_are_each_by_itself_where_the_model_says_so(tmp_path: Path) -> None:
     write_encoder(tmp_path, "bert", HEAD, problem_type="multi_label_classification", num_labels=1)
-    model = bert.read(tmp_path, Options()).config.model
+    model = bert.import_directory(tmp_path, Options()).config.model
     assert (model.label_activation, model.labels) == ("sigmoid", ("LABEL_0",))  # type: ignore[union-attr]
 
 
@@ -127,14 +127,14 @@ def test_what_is_not_read_is_refused_in_a_sentence(tmp_path: Path, changes: dict
     write_encoder(tmp_path, "bert", HEAD, **NAMES)
     change(tmp_path, **changes)
     with pytest.raises(ModelImportError) as told:
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
     assert message in str(told.value)
 
 
 def test_a_model_of_regression_is_refused(tmp_path: Path) -> None:
     write_encoder(tmp_path, "distilbert", HEAD, num_labels=1)
     with pytest.raises(ModelImportError, match="gives 1 number and no probabilities"):
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_settings_of_a_tokenizer_go_before_its_file(tmp_path: Path, family: str,
         (tmp_path / name).unlink(missing_ok=True)
     path = tmp_path / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | settings))
-    imported = bert.read(tmp_path, Options())
+    imported = bert.import_directory(tmp_path, Options())
     for text in TEXTS:
         assert ids_of(imported, text) == original_ids(tmp_path, text), text
 
@@ -174,7 +174,7 @@ def test_added_tokens_are_found_in_texts_as_in_transformers(tmp_path: Path, fami
         flags = {"lstrip": True, "rstrip": False, "single_word": True, "normalized": True, "special": False}
         decoder = {str(i): {"content": token, **flags} for token, i in added.items()}
         path.write_text(json.dumps(settings | {"added_tokens_decoder": decoder}))
-    imported = bert.read(tmp_path, Options())
+    imported = bert.import_directory(tmp_path, Options())
     for text in ["covid is COVID", "a masterpiece, Masterpiece", "a covidcovid"]:
         assert ids_of(imported, text) == original_ids(tmp_path, text), text
 
@@ -198,7 +198,7 @@ def test_a_tokenizer_of_another_class_is_refused_by_its_name(
     with pytest.raises(
         ModelImportError, match=f"its tokenizer is a {kind.removesuffix('Fast')}, .* not read of {files}"
     ):
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
 
 
 def test_a_missing_or_foreign_tokenizer_is_told(tmp_path: Path) -> None:
@@ -206,13 +206,13 @@ def test_a_missing_or_foreign_tokenizer_is_told(tmp_path: Path) -> None:
     words = (tmp_path / "vocab.txt").read_text()
     (tmp_path / "vocab.txt").write_text(words + "more\n")
     with pytest.raises(ModelImportError, match=r"has a token \d+, and the model has \d+ tokens from 0 on"):
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
     (tmp_path / "vocab.txt").unlink()
     with pytest.raises(ModelImportError, match="its tokenizer is missing"):
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelImportError, match=r"tokenizer\.json is no tokenizer"):
-        bert.read(tmp_path, Options())
+        bert.import_directory(tmp_path, Options())
 
 
 def test_an_architecture_may_be_named_without_a_list(tmp_path: Path) -> None:

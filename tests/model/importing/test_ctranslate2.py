@@ -10,10 +10,10 @@ from ctranslate2.specs.common_spec import Activation
 
 from model.checkpoint import Alignment
 from model.decoding.search import greedy_search
-from model.importing.ctranslate2 import TransformerRead, read_transformer
+from model.importing.ctranslate2 import ImportedTransformer, read_transformer
 from model.importing.imported import ModelImportError
 from model.networks.transformer import Transformer
-from model.weights import give_weights
+from model.weights import assign_weights
 from tests.model.importing.ctranslate2_models import (
     OPENNMT_TOKENS,
     WORDS,
@@ -264,19 +264,19 @@ def test_settings_that_make_no_sense_are_told(tmp_path: Path, name: str, content
         read_transformer(tmp_path, "en", "vi")
 
 
-def _model(read: TransformerRead) -> Transformer:
+def _model(read: ImportedTransformer) -> Transformer:
     model = Transformer(read.config)
-    give_weights(model, read.weights)
+    assign_weights(model, read.weights)
     return model.eval()
 
 
-def _source_ids(read: TransformerRead, pieces: list[str]) -> list[int]:
+def _source_ids(read: ImportedTransformer, pieces: list[str]) -> list[int]:
     (language,) = read.config.targets
     ends = [read.source_end] if read.source_end else []
     return [*language.source_prefix, *(read.vocabulary.source[piece] for piece in [*pieces, *ends])]
 
 
-def _greedy(read: TransformerRead, source: list[str]) -> list[str]:
+def _greedy(read: ImportedTransformer, source: list[str]) -> list[str]:
     ids, (language,) = torch.tensor([_source_ids(read, source)]), read.config.targets
     (found,) = greedy_search(_model(read), ids, torch.tensor([ids.shape[1]]), 30, language.target_prefix)
     names = list(read.vocabulary.target)
@@ -284,7 +284,7 @@ def _greedy(read: TransformerRead, source: list[str]) -> list[str]:
 
 
 @torch.inference_mode()
-def _agree(read: TransformerRead, oracle: ctranslate2.Translator) -> None:
+def _agree(read: ImportedTransformer, oracle: ctranslate2.Translator) -> None:
     model, special = _model(read), read.config.special_tokens
     for source, target, scored in zip(SOURCES, TARGETS, oracle.score_batch(SOURCES, TARGETS), strict=True):
         ids, ends = _source_ids(read, source), [*(read.vocabulary.target[piece] for piece in target), special.eos]
@@ -293,7 +293,7 @@ def _agree(read: TransformerRead, oracle: ctranslate2.Translator) -> None:
         assert torch.allclose(log_probs, torch.tensor(scored.log_probs), atol=1e-4, rtol=0)
 
 
-def _with(directory: Path, changes: dict[str, np.ndarray | None]) -> TransformerRead:
+def _with(directory: Path, changes: dict[str, np.ndarray | None]) -> ImportedTransformer:
     """A model whose file has other variables."""
     spec = opennmt()
     save(spec, directory)

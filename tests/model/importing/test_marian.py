@@ -121,7 +121,7 @@ def test_what_a_configuration_leaves_out_is_as_in_transformers(tmp_path: Path) -
     path.write_text(
         json.dumps({key: config[key] for key in config.keys() - {"activation_function", "scale_embedding"}})
     )
-    found: Any = marian.read(tmp_path, Options()).config.model
+    found: Any = marian.import_directory(tmp_path, Options()).config.model
     assert found.activation == usual.activation_function
     assert (found.embedding_scale is None) == usual.scale_embedding
 
@@ -132,10 +132,10 @@ def test_added_tokens_are_read_and_written(tmp_path: Path) -> None:
     original.add_tokens(["harbour", "XYZ"])
     original.save_pretrained(tmp_path)
     with pytest.raises(ModelImportError, match=r"the added token harbour has the id \d+, and the model has \d+ tokens"):
-        marian.read(tmp_path, Options())
+        marian.import_directory(tmp_path, Options())
     model.resize_token_embeddings(len(original))
     model.save_pretrained(tmp_path)
-    imported = marian.read(tmp_path, Options())
+    imported = marian.import_directory(tmp_path, Options())
     assert imported.vocabulary is not None
     for text in [*ENGLISH, "The harbour XYZ was quiet.", "harbour", "XYZharbour, XYZ"]:
         expected = original(text).input_ids
@@ -161,7 +161,7 @@ def test_a_search_that_is_wider_than_any_that_is_served_is_made_as_wide_as_that(
     write_marian(tmp_path)
     path = tmp_path / "generation_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"num_beams": 12, "length_penalty": None}))
-    imported = marian.read(tmp_path, Options())
+    imported = marian.import_directory(tmp_path, Options())
     assert (imported.config.decoding.beam_size, imported.config.decoding.length_penalty) == (8, 1.0)
     assert imported.notes == ("generation_config.json asks for a beam of 12: the widest that is served is 8",)
 

@@ -15,11 +15,11 @@ import yaml
 from model.checkpoint import Alignment, Checkpoint, build_model, load_checkpoint
 from model.config import Language, TransformerConfig
 from model.importing.families import import_model
-from model.importing.imported import Imported, ModelImportError, Options
-from model.importing.marian_npz import read, recognizes
+from model.importing.imported import ImportedModel, ModelImportError, Options
+from model.importing.marian_npz import import_directory, recognizes
 from model.importing.marian_pieces import read_pieces
 from model.networks.transformer import Transformer
-from model.weights import give_weights
+from model.weights import assign_weights
 from tests.model.importing.marian_releases import (
     ENGLISH,
     FRENCH,
@@ -40,31 +40,31 @@ def change(path: Path, **settings: Any) -> None:
     path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value is not None}))
 
 
-def model_of(imported: Imported) -> Transformer:
+def model_of(imported: ImportedModel) -> Transformer:
     model = build_model(imported.config)
-    give_weights(model, imported.weights)
+    assign_weights(model, imported.weights)
     assert isinstance(model, Transformer)
     return model.eval()
 
 
-def transformer_of(imported: Imported) -> TransformerConfig:
+def transformer_of(imported: ImportedModel) -> TransformerConfig:
     assert isinstance(imported.config.model, TransformerConfig)
     return imported.config.model
 
 
-def target_ids(directory: Path, imported: Imported, text: str) -> list[int]:
+def target_ids(directory: Path, imported: ImportedModel, text: str) -> list[int]:
     assert imported.vocabulary is not None
     processor = sentencepiece.SentencePieceProcessor(model_file=str(directory / "target.spm"))
     vocabulary = imported.vocabulary
     return [vocabulary.target.get(piece, vocabulary.unk) for piece in [*processor.encode(text, out_type=str), "</s>"]]
 
 
-def source_ids(imported: Imported, text: str) -> list[int]:
+def source_ids(imported: ImportedModel, text: str) -> list[int]:
     assert imported.vocabulary is not None
     return imported.vocabulary.ids(imported.tokenizer.encode(text))
 
 
-def written_ids(directory: Path, imported: Imported) -> list[int]:
+def written_ids(directory: Path, imported: ImportedModel) -> list[int]:
     """Of the pieces of targets but <unk>."""
     assert imported.vocabulary is not None
     vocabulary = imported.vocabulary
@@ -75,7 +75,7 @@ def written_ids(directory: Path, imported: Imported) -> list[int]:
 @torch.inference_mode()
 def test_logits_are_those_of_a_forward_pass_by_marians_names(tmp_path: Path, kind: str) -> None:
     arrays = write_release(tmp_path / "m", kind)
-    imported = read(tmp_path / "m", Options())
+    imported = import_directory(tmp_path / "m", Options())
     model, tokens = model_of(imported), transformer_of(imported).special_tokens
     options = OPTIONS | KINDS[kind]
     tied = options["tied-embeddings"] or options["tied-embeddings-all"]
@@ -102,7 +102,10 @@ def test_a_checkpoint_reads_and_writes_the_pieces_of_the_release(tmp_path: Path)
         (ids,) = checkpoint.encode([text], target=italian)
         assert ids == [vocabulary.get(piece, vocabulary["<unk>"]) for piece in pieces], text
     for text in FRENCH:
-        assert checkpoint.decode(target_ids(tmp_path / "opus-mt", read(tmp_path / "opus-mt", Options()), text)) == text
+        assert (
+            checkpoint.decode(target_ids(tmp_path / "opus-mt", import_directory(tmp_path / "opus-mt", Options()), text))
+            == text
+        )
     assert checkpoint.config.provenance is not None
     assert checkpoint.config.provenance.source == "opus-mt"
     assert checkpoint.config.provenance.licence == "Attribution 4.0 International"
@@ -110,31 +113,31 @@ def test_a_checkpoint_reads_and_writes_the_pieces_of_the_release(tmp_path: Path)
 
 def test_searches_are_as_decoder_yml_has_them(tmp_path: Path) -> None:
     write_release(tmp_path / "m")
-    decoding = read(tmp_path / "m", Options()).config.decoding
+    decoding = import_directory(tmp_path / "m", Options()).config.decoding
     assert (decoding.beam_size, decoding.length_penalty, decoding.stop) == (6, 1.0, "empty")
     change(tmp_path / "m" / "decoder.yml", beam_size=2, normalize=0.6)
-    decoding = read(tmp_path / "m", Options()).config.decoding
+    decoding = import_directory(tmp_path / "m", Options()).config.decoding
     assert (decoding.beam_size, decoding.length_penalty) == (2, 0.6)
     change(tmp_path / "m" / "decoder.yml", beam_size=None, normalize=None)
-    imported = read(tmp_path / "m", Options())
+    imported = import_directory(tmp_path / "m", Options())
     assert (imported.config.decoding.beam_size, imported.config.decoding.length_penalty) == (8, 0.0)
     assert imported.notes == ("decoder.yml asks for a beam of 12: the widest that is served is 8",)
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     write_release(tmp_path / "m")
-    assert not read(tmp_path / "m", Options()).notes
+    assert not import_directory(tmp_path / "m", Options()).notes
     change(tmp_path / "m" / "decoder.yml", allow_unk=False, max_length_factor=3, output_sampling=[], shortlist=[])
-    assert not read(tmp_path / "m", Options()).notes
+    assert not import_directory(tmp_path / "m", Options()).notes
     change(tmp_path / "m" / "decoder.yml", word_penalty=0.5, allow_unk=True, max_length_factor=3)
     (tmp_path / "m" / "preprocess.sh").write_text("sed -e 's/，/,/g' | spm_encode\n")
-    assert read(tmp_path / "m", Options()).notes == (
+    assert import_directory(tmp_path / "m", Options()).notes == (
         "decoder.yml asks for allow-unk true, which is not followed here",
         "decoder.yml asks for word-penalty 0.5, which is not followed here",
         "preprocess.sh replaces signs, as typographic quotes by straight ones, which is not followed here",
     )
     (tmp_path / "m" / "preprocess.sh").write_text("spm_encode\n")
-    assert len(read(tmp_path / "m", Options()).notes) == 2
+    assert len(import_directory(tmp_path / "m", Options()).notes) == 2
 
 
 def test_languages_are_those_of_the_card_or_of_the_file_about_the_release_or_those_that_a_user_names(
@@ -147,7 +150,7 @@ def test_languages_are_those_of_the_card_or_of_the_file_about_the_release_or_tho
         return tuple(Language(code=code, source_prefix=(vocabulary[f">>{code}<<"],)) for code in codes)
 
     def languages(**options: Any) -> tuple[Any, Any]:
-        transformer = transformer_of(read(tmp_path / "m", Options(**options)))
+        transformer = transformer_of(import_directory(tmp_path / "m", Options(**options)))
         return transformer.source, transformer.target
 
     assert languages() == ("en", labelled("fra", "ita", "ron"))
@@ -168,12 +171,12 @@ def test_languages_are_those_of_the_card_or_of_the_file_about_the_release_or_tho
 def test_the_first_head_of_a_layer_aligns_where_it_was_trained_to(tmp_path: Path, said: object, layer: int) -> None:
     write_release(tmp_path / "m", transformer_guided_alignment_layer=said)
     alignment = Alignment(layer=layer, heads=(0,), next_row=False)
-    assert read(tmp_path / "m", Options()).alignment == alignment
+    assert import_directory(tmp_path / "m", Options()).alignment == alignment
     (tmp_path / "m" / MODEL).rename(tmp_path / "m" / "model.npz")
     change(tmp_path / "m" / "decoder.yml", models=["/elsewhere/model.npz"])
-    assert read(tmp_path / "m", Options()).alignment is None
+    assert import_directory(tmp_path / "m", Options()).alignment is None
     (tmp_path / "m" / "a.yml").write_text("modeltype: transformer-align\nsource-languages: en\ntarget-languages: fr")
-    assert read(tmp_path / "m", Options()).alignment == alignment
+    assert import_directory(tmp_path / "m", Options()).alignment == alignment
 
 
 ODD = ["</s>", "<unk>", "yes", "no", "~", "null", "1", "1.0", "<<", "=", "|", ">", "'", '"', "\\", ":", "a:b", "#", "?",
@@ -211,7 +214,7 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
     arrays["Wemb"], arrays["decoder_ff_logit_out_b"] = arrays["Wemb"][:n], arrays["decoder_ff_logit_out_b"][:, :n]
     write_npz(tmp_path / "m" / MODEL, arrays, OPTIONS | KINDS["tied"])
     change(tmp_path / "m" / "decoder.yml", vocabs=["v.spm", "v.spm"])
-    imported = read(tmp_path / "m", Options())
+    imported = import_directory(tmp_path / "m", Options())
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m" / "v.spm"))
     assert source_ids(imported, ENGLISH[0]) == [*processor.encode(ENGLISH[0]), processor.eos_id()]
 
@@ -262,7 +265,7 @@ def test_models_that_are_not_read_are_refused_by_what_they_have(
     arrays = write_release(tmp_path / "m")
     write_npz(tmp_path / "m" / MODEL, arrays, OPTIONS | KINDS["tied"] | {option: value})
     with pytest.raises(ModelImportError, match=sentence) as told:
-        read(tmp_path / "m", Options())
+        import_directory(tmp_path / "m", Options())
     assert "\n" not in str(told.value)
 
 
@@ -306,7 +309,7 @@ def test_incomplete_and_damaged_releases_are_refused_in_a_sentence(tmp_path: Pat
     damage(tmp_path / "m")
     assert recognizes(tmp_path / "m")
     with pytest.raises(ModelImportError, match=sentence) as told:
-        read(tmp_path / "m", Options())
+        import_directory(tmp_path / "m", Options())
     assert "\n" not in str(told.value)
 
 
@@ -323,7 +326,7 @@ def other_target(directory: Path, pieces: str) -> None:
 def test_a_language_that_a_model_does_not_write_is_refused(tmp_path: Path) -> None:
     write_release(tmp_path / "m", labels=("fra", "ita"))
     with pytest.raises(ModelImportError, match="the vocabulary has no >>deu<<; there are fra, ita"):
-        read(tmp_path / "m", Options(targets=("deu",)))
+        import_directory(tmp_path / "m", Options(targets=("deu",)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -331,7 +334,7 @@ def test_a_language_that_a_model_does_not_write_is_refused(tmp_path: Path) -> No
 def test_scores_are_marians(tmp_path: Path, kind: str) -> None:
     pytest.importorskip("pymarian", reason="Marian's own package is large, and no dependency")
     write_release(tmp_path / "m", kind)
-    imported = read(tmp_path / "m", Options())
+    imported = import_directory(tmp_path / "m", Options())
     vocabularies = yaml.safe_load((tmp_path / "m" / "decoder.yml").read_text())["vocabs"]
     for name, side, texts in (("source", "s", ENGLISH), ("target", "t", FRENCH)):
         processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m" / f"{name}.spm"))

@@ -15,7 +15,7 @@ import pytest
 from model.config import load_config, save_config
 from model.importing.families import import_model
 from model.importing.imported import ModelImportError, Options
-from model.importing.sources import opened
+from model.importing.sources import open_source_files
 from tests.model.importing.encoder_checkpoints import write_encoder
 
 
@@ -26,12 +26,12 @@ def test_an_archive_is_unpacked_down_to_its_files_and_gone_afterwards(tmp_path: 
     with tarfile.open(tmp_path / "opus.tar.gz", "w:gz") as tar:
         tar.addfile(member := tarfile.TarInfo("config.json"), io.BytesIO(b"{}"))
         assert member.size == 0
-    with opened(str(tmp_path / "translate-en_fr-1_9.argosmodel")) as found:
+    with open_source_files(str(tmp_path / "translate-en_fr-1_9.argosmodel")) as found:
         assert (found.name, found.said) == ("translate-en_fr-1_9", "translate-en_fr-1_9.argosmodel")
         assert sorted(path.name for path in found.directory.iterdir()) == ["metadata.json", "model"]
         directory = found.directory
     assert not directory.exists()
-    with opened(str(tmp_path / "opus.tar.gz")) as found:
+    with open_source_files(str(tmp_path / "opus.tar.gz")) as found:
         assert (found.name, [path.name for path in found.directory.iterdir()]) == ("opus", ["config.json"])
 
 
@@ -43,7 +43,7 @@ def test_what_a_system_adds_to_an_archive_is_left_out(tmp_path: Path) -> None:
             archive.writestr(name, "{}")
             tar.addfile(tarfile.TarInfo(f"./{name}"))
     for name in ("mac.zip", "mac.tar"):
-        with opened(str(tmp_path / name)) as found:
+        with open_source_files(str(tmp_path / name)) as found:
             assert [path.name for path in found.directory.iterdir()] == ["config.json"]
 
 
@@ -179,7 +179,7 @@ def test_of_a_hub_one_format_of_the_weights_is_fetched_at_one_commit(
 
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: Info())
     monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
-    with opened("Helsinki-NLP/opus-mt-en-fr", "main") as found:
+    with open_source_files("Helsinki-NLP/opus-mt-en-fr", "main") as found:
         assert (found.name, found.said, found.revision) == ("opus-mt-en-fr", "Helsinki-NLP/opus-mt-en-fr", "c0ffee")
     assert (asked["repository"], asked["revision"]) == ("Helsinki-NLP/opus-mt-en-fr", "c0ffee")
     assert ("*.bin" in asked["allow_patterns"]) == wants_bin
