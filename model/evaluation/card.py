@@ -1,4 +1,4 @@
-"""The model card: what the files of a model's directory tell, as Markdown that the Hugging Face hub reads too."""
+"""The model card, written from the files of a model's directory as Markdown that the Hugging Face hub reads too."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +13,11 @@ from model.recipe import Recipe
 
 TEMPLATE = Path(__file__).with_name("card.md")
 CASES = "cases"
-"""In the scores, beside the test sets: the share of each kind of cases that passed."""
+"""Key in the scores, beside the test sets, of the share of passed cases by kind."""
 FAILURES_SHOWN = 2
-"""Of each kind of cases."""
+"""Failed cases shown of each kind."""
 MAX_SHOWN_CHARACTERS = 160
-"""Characters of a text in a table."""
+"""Most characters of a text in a table."""
 
 METRICS = {
     "bleu": "BLEU",
@@ -34,7 +34,7 @@ TASKS = {
     "classification": ("text-classification", "classify", "A good film."),
     "language_model": ("text-generation", "generate", "The film"),
 }
-"""By task: the hub's name of it, the command, and what it may be asked."""
+"""By task: its name on the hub, the command, and an example."""
 FIRST_WORDS = {"fr": "Bonjour !", "de": "Hallo!", "ru": "Привет!", "ja": "こんにちは。"}
 
 LICENCE_TERMS = {
@@ -46,7 +46,7 @@ LICENCE_TERMS = {
     r"BY [\d.]+|Open Government|acknowledgement": "name the source",
     r"BSD|MIT|PSF|Open Publication|(?i:apache)": "keep the notice",
 }
-"""What licences ask for whose names match a pattern."""
+"""Terms of licences, by patterns of their names."""
 COMMERCIAL_TERMS = ("no commercial use", "made for research: take advice before commercial use")
 
 ADDRESS = {
@@ -55,7 +55,7 @@ ADDRESS = {
     "ru": ", forms of address (ты or вы) and the gender of who speaks",
     "ja": " and how polite it is (だ or です)",
 }
-"""What else may change from sentence to sentence, by target language."""
+"""Other features that may change from sentence to sentence, by target language."""
 
 
 def model_card(
@@ -66,11 +66,11 @@ def model_card(
     n_parameters: int,
     cases: Sequence[CaseResult] = (),
 ) -> str:
-    """What a user must know: use, scores, licences, training, limits, failures.
+    """Write the card: use, scores, licences, training, limits, failures.
 
     Args:
-        training: what the checkpoint's training.json holds.
-        evaluation: scores by test set, of which there is at least one, and by kind of case.
+        training: content of the checkpoint's training.json.
+        evaluation: scores by test set, at least one, and by kind of case.
         cases: results of the suite that fits the model, if there is one.
     """
     task = "translation" if config.model.task == "recurrent_translation" else config.model.task
@@ -155,7 +155,7 @@ def _terms_of(licence: str) -> list[str]:
 
 
 def _licences(licences: Mapping[str, str]) -> str:
-    """A row for each licence, with the corpora under it."""
+    """Return a table with a row for each licence and its corpora."""
     corpora: dict[str, list[str]] = {}
     for file, licence in licences.items():
         corpora.setdefault(licence, []).append(re.sub(r"^\w+/(train/)?|\.tsv(\.xz)?$", "", file))

@@ -1,6 +1,6 @@
 """MarianMT, the OPUS-MT models of Hugging Face's hub (Tiedemann and Thottingal 2020; Junczys-Dowmunt et al. 2018).
 
-Their pieces have ids of their own: source.spm cuts a text, vocab.json numbers the pieces.
+source.spm cuts a text into pieces; vocab.json has their ids.
 """
 
 from collections.abc import Mapping
@@ -44,15 +44,15 @@ FAMILY = "MarianMT"
 
 
 def recognizes(directory: Path) -> bool:
-    """Whether a directory has a MarianMT model of transformers."""
+    """Whether a directory has a MarianMT model in the layout of transformers."""
     return read_json_if_there(directory, CONFIG).get("model_type") == "marian"
 
 
 def import_directory(directory: Path, options: Options) -> ImportedModel:
-    """The model of a directory.
+    """Import the model of a directory.
 
     Raises:
-        ModelImportError: a file is missing or damaged, or the model has what is not read here.
+        ModelImportError: a file is missing or damaged, or the model is not supported.
     """
     config, tokenizer_config = read_json(directory, CONFIG), read_json_if_there(directory, TOKENIZER_CONFIG)
     _refuse_variants(config)
@@ -106,9 +106,9 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
 def _refuse_variants(config: Mapping[str, Any]) -> None:
     for key in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if config.get(key):
-            raise ModelImportError(f"{CONFIG} has {key}, which no published MarianMT model has and is not read here")
+            raise ModelImportError(f"{CONFIG}: `{key}` is not supported; no published MarianMT model has it")
     if config.get("static_position_embeddings") is False:
-        raise ModelImportError(f"{CONFIG} has positions that are learned, which MarianMT models do not have")
+        raise ModelImportError(f"{CONFIG}: `static_position_embeddings` must be true, as in all MarianMT models")
 
 
 def _vocabulary(directory: Path, separate: bool) -> Vocabulary:

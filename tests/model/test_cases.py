@@ -47,7 +47,7 @@ def written(directory: Path, content: Any) -> Path:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("??-??.yaml")))
 def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
-    """That it passes its own is checked where a suite is loaded."""
+    """Loading a suite checks that it passes its own case."""
     suite = load_suite(SUITES / f"{name}.yaml")
     assert isinstance(suite, TranslationSuite)
     cases = [case for cases in suite.cases.values() for case in cases]
@@ -74,7 +74,7 @@ def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
 
 
 def test_no_case_is_trained_on() -> None:
-    """Nor one that has most of its words."""
+    """Nor is any text trained on that has most of its words."""
     suite = load_suite(SUITES / "sentiment.yaml")
     learned = [set(re.findall(r"\w+", row.right.lower())) for row in read_tsv(OWN_CORPORA / "remarks.tsv")]
     for case in [case for cases in suite.cases.values() for case in cases]:
@@ -115,11 +115,11 @@ def test_the_length_of_japanese_is_counted_in_letters(output: str, passes: bool)
         ("a: [", "not YAML"),
         ("[]", "valid dictionary"),
         (TRANSLATIONS | {"cases": {}}, "cases: .*at least 1"),
-        (TRANSLATIONS | {"cases": {"plain": [{"text": "A dog.", "right": "Un chien."}]}}, "neither must nor keep"),
+        (TRANSLATIONS | {"cases": {"plain": [{"text": "A dog.", "right": "Un chien."}]}}, "needs `must` or `keep`"),
         (TRANSLATIONS | {"cases": {"plain": [CASE | {"mist": []}]}}, "cases.plain.0.mist: Extra"),
-        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "no regular expression"),
-        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "does not pass its own case: chat"),
-        (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' is none of negative, neutral"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["("]}]}}, "is not a regular expression"),
+        (TRANSLATIONS | {"cases": {"plain": [CASE | {"must": ["chat"]}]}}, "fails its own case: chat"),
+        (LABELS | {"labels": ["negative", "neutral"]}, "label 'positive' must be one of negative, neutral"),
     ],
 )
 def test_an_unusable_suite_is_refused_in_words(tmp_path: Path, content: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What training counts in its examples."""
+"""Counts of tokens in training examples."""
 
 from collections.abc import Sequence
 from pathlib import Path

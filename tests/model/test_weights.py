@@ -1,4 +1,4 @@
-"""The file of weights: what is written is read, from places where a processor reads fast; the rest is refused."""
+"""The file of weights: it returns what was written, aligned for fast reading; anything else is refused."""
 
 import json
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_bytes_are_divided_by_the_smoothing_of_their_column() -> None:
     stored = {"layer.weight": numbers, "layer.weight.scales": scales, "layer.smoothing": torch.rand(5) + 0.1}
     assert torch.equal(dequantize("layer.weight", stored), numbers * scales / stored["layer.smoothing"])
     stored["layer.smoothing"] = torch.ones(3)
-    with pytest.raises(WeightsError, match=r"the smoothing of layer\.weight is not a number for each column"):
+    with pytest.raises(WeightsError, match=r"the smoothing of layer\.weight must be a number for each column"):
         dequantize("layer.weight", stored)
 
 

@@ -1,4 +1,4 @@
-"""Packages of Argos Translate, held against SentencePiece and CTranslate2 as it asks them."""
+"""Packages of Argos Translate, compared with SentencePiece and CTranslate2 as it uses them."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ def package(request: pytest.FixtureRequest, packages: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def copied(packages: dict[str, Path], tmp_path: Path) -> Path:
-    """A package that a test may spoil."""
+    """Return a copy of a package that a test may change."""
     return shutil.copytree(packages["opennmt"], tmp_path / "package")
 
 
@@ -62,7 +62,7 @@ def test_texts_are_cut_as_sentencepiece_cuts_them(package: Path, checkpoint: Che
 
 
 def test_translations_are_those_of_argos_translate(package: Path, checkpoint: Checkpoint) -> None:
-    """But for some beams: those of CTranslate2 stay as wide when a hypothesis has ended, and end with the fourth."""
+    """Except for some beams: CTranslate2 keeps the beam width when a hypothesis ends, and stops with the fourth."""
     model, argos, texts = checkpoint.model, Argos(package), SENTENCES + FRENCH
     assert isinstance(model, Transformer)
     decoding, same = checkpoint.config.decoding, 0
@@ -100,7 +100,7 @@ def test_a_user_may_name_model_and_languages(package: Path) -> None:
     config = import_directory(package, Options("mine", ("eng",), ("pt-BR",))).config
     assert isinstance(config.model, TransformerConfig)
     assert (config.name, config.model.source, config.model.target) == ("mine", "eng", "pt-BR")
-    with pytest.raises(ModelImportError, match="a package has one target language, and named are: pt, fr"):
+    with pytest.raises(ModelImportError, match="`--target` must name one language, not pt, fr"):
         import_directory(package, Options(targets=("pt", "fr")))
 
 
@@ -126,10 +126,10 @@ def test_a_missing_file_is_named(copied: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("metadata", "sentence"),
     [
-        (METADATA | {"type": "sbd"}, "the package is of type sbd; those of type translate are read here"),
-        ({"type": "sbd"}, "the package is of type sbd"),
+        (METADATA | {"type": "sbd"}, "`type` in metadata.json is sbd; it must be translate"),
+        ({"type": "sbd"}, "`type` in metadata.json is sbd"),
         (METADATA | {"from_code": 3}, "metadata.json is damaged: from_code: Input should be a valid string"),
-        ({"package_version": "1.0"}, "a package has one source language, and named are: none"),
+        ({"package_version": "1.0"}, "`--source` must name one language, not none"),
         ([], "metadata.json is damaged: Input should be an object"),
     ],
 )
@@ -141,7 +141,7 @@ def test_metadata_that_are_of_something_else_are_told(copied: Path, metadata: An
 
 def test_words_that_moses_cuts_are_not_read(copied: Path) -> None:
     (copied / "sentencepiece.model").rename(copied / "bpe.model")
-    with pytest.raises(ModelImportError, match=r"^the package cuts words by Moses and bpe.model"):
+    with pytest.raises(ModelImportError, match=r"^the package has Moses BPE \(bpe.model\)"):
         import_directory(copied, Options())
 
 

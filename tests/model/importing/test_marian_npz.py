@@ -1,5 +1,4 @@
-"""OPUS-MT's releases in Marian's own format, held against a forward pass by Marian's names and, where its package is
-installed, against Marian."""
+"""OPUS-MT releases in Marian's own format, compared with a forward pass in NumPy and, where it is installed, Marian."""
 
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from tests.model.importing.marian_releases import (
 
 
 def change(path: Path, **settings: Any) -> None:
-    """Settings of a YAML file; None takes one away."""
+    """Change settings of a YAML file; None removes one."""
     content = yaml.safe_load(path.read_text()) | {key.replace("_", "-"): value for key, value in settings.items()}
     path.write_text(yaml.safe_dump({key: value for key, value in content.items() if value is not None}))
 
@@ -65,7 +64,7 @@ def source_ids(imported: ImportedModel, text: str) -> list[int]:
 
 
 def written_ids(directory: Path, imported: ImportedModel) -> list[int]:
-    """Of the pieces of targets but <unk>."""
+    """Return the ids of target pieces, except <unk>."""
     assert imported.vocabulary is not None
     vocabulary = imported.vocabulary
     return sorted({vocabulary.target[piece] for piece in pieces_of(directory / "target.spm")} - {vocabulary.unk})
@@ -222,16 +221,16 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [
-        ("type", "s2s", r"a model of another type \(type s2s\) is not read here"),
-        ("transformer-preprocess", "n", r"norms before the layers \(pre-norm\) \(transformer-preprocess n\)"),
-        ("transformer-postprocess", "da", "transformer-postprocess da"),
+        ("type", "s2s", r"a model of another type \(`type` s2s\) is not supported"),
+        ("transformer-preprocess", "n", r"norms before the layers \(pre-norm\) \(`transformer-preprocess` n\)"),
+        ("transformer-postprocess", "da", "`transformer-postprocess` da"),
         ("transformer-postprocess-emb", "nd", "normalized embeddings"),
-        ("transformer-postprocess-top", "n", "transformer-postprocess-top n"),
+        ("transformer-postprocess-top", "n", "`transformer-postprocess-top` n"),
         ("transformer-decoder-autoreg", "rnn", r"a decoder without self-attention \(SSRU, AAN\)"),
         ("transformer-decoder-autoreg", "average-attention", "a decoder without self-attention"),
-        ("transformer-ffn-depth", 3, "transformer-ffn-depth 3"),
-        ("transformer-decoder-ffn-depth", 1, "transformer-decoder-ffn-depth 1"),
-        ("transformer-tied-layers", [1, 1], r"tied layers\) \(transformer-tied-layers \[1, 1\]\)"),
+        ("transformer-ffn-depth", 3, "`transformer-ffn-depth` 3"),
+        ("transformer-decoder-ffn-depth", 1, "`transformer-decoder-ffn-depth` 1"),
+        ("transformer-tied-layers", [1, 1], r"tied layers\) \(`transformer-tied-layers` \[1, 1\]\)"),
         ("transformer-no-projection", True, "attention without output projection"),
         ("transformer-pool", True, "pooling in place of attention"),
         ("transformer-train-position-embeddings", True, "learned positions"),
@@ -241,22 +240,18 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
         ("right-left", True, "targets written from right to left"),
         ("lemma-dim-emb", 16, "factors"),
         ("ulr", True, r"universal embeddings \(ULR\)"),
-        ("transformer-decoder-dim-ffn", 48, "transformer-decoder-dim-ffn 48"),
+        ("transformer-decoder-dim-ffn", 48, "`transformer-decoder-dim-ffn` is 48; they must be equal"),
         (
             "transformer-ffn-activation",
             "prelu",
             "transformer-ffn-activation: Input should be 'swish', ",
         ),
-        ("transformer-heads", 5, "dim-emb 24 is not a multiple of transformer-heads 5"),
+        ("transformer-heads", 5, "`dim-emb` is 24; it must be a multiple of `transformer-heads`, 5"),
         ("dim-emb", "wide", "dim-emb: Input should be a valid integer"),
         ("enc-depth", 3, "the weights have no encoder_l3_self_Wq"),
-        ("enc-depth", 1, "the weights have encoder_l2_ffn_W1, which is not known here"),
-        (
-            "transformer-dim-ffn",
-            41,
-            r"W1 is float32 of \(24, 40\), and floats of \(24, 41\) are expected",
-        ),
-        ("transformer-guided-alignment-layer", 4, "transformer-guided-alignment-layer is not one of 3 layers"),
+        ("enc-depth", 1, "the weights have an unknown array: encoder_l2_ffn_W1"),
+        ("transformer-dim-ffn", 41, r"W1 is float32 \(24, 40\); it must be floats \(24, 41\)"),
+        ("transformer-guided-alignment-layer", 4, "`transformer-guided-alignment-layer` must be at most 3"),
     ],
 )
 def test_models_that_are_not_read_are_refused_by_what_they_have(
@@ -277,30 +272,33 @@ VOCABULARY = "opus.spm-spm.vocab.yml"
     [
         (lambda d: (d / "decoder.yml").unlink(), "decoder.yml is missing"),
         (lambda d: (d / "decoder.yml").write_text("a: ["), "decoder.yml is not YAML"),
-        (lambda d: (d / "decoder.yml").write_text("- a"), "decoder.yml has no keys and values"),
-        (lambda d: change(d / "decoder.yml", models=None), "decoder.yml does not name the models"),
-        (lambda d: change(d / "decoder.yml", models=["a.npz", "b.npz"]), "names 2 models, and ensembles are not read"),
-        (lambda d: change(d / "decoder.yml", models=["a.npz"]), "a.npz is missing, which decoder.yml names"),
-        (lambda d: change(d / "decoder.yml", models=["source.spm"]), "source.spm is not read here: .* .npz is"),
-        (lambda d: change(d / "decoder.yml", vocabs=[VOCABULARY]), "decoder.yml does not name the vocabs"),
-        (lambda d: change(d / "decoder.yml", beam_size=0), "decoder.yml: beam-size 0, normalize 1: no such search"),
+        (lambda d: (d / "decoder.yml").write_text("- a"), "decoder.yml must be a mapping"),
+        (lambda d: change(d / "decoder.yml", models=None), "decoder.yml: `models` must be a list"),
+        (
+            lambda d: change(d / "decoder.yml", models=["a.npz", "b.npz"]),
+            "`models` has 2 files; ensembles are not supported",
+        ),
+        (lambda d: change(d / "decoder.yml", models=["a.npz"]), "a.npz is missing; decoder.yml names it"),
+        (lambda d: change(d / "decoder.yml", models=["source.spm"]), "source.spm is not supported; .* .npz is"),
+        (lambda d: change(d / "decoder.yml", vocabs=[VOCABULARY]), "decoder.yml: `vocabs` must be a list"),
+        (lambda d: change(d / "decoder.yml", beam_size=0), "decoder.yml: `beam-size` 0 or `normalize` 1 is not"),
         (lambda d: (d / MODEL).write_bytes(b"PK\x03\x04 half"), "is damaged, or is no .npz file"),
         (lambda d: write_npz(d / MODEL, {}, {}), "dim-emb: Field required"),
-        (lambda d: np.savez(d / MODEL, a=np.zeros(2)), "it has no special:model.yml"),
+        (lambda d: np.savez(d / MODEL, a=np.zeros(2)), "has no special:model.yml"),
         (lambda d: (d / VOCABULARY).unlink(), f"{VOCABULARY} is missing"),
         (lambda d: (d / VOCABULARY).write_bytes(b"\xff: 0"), f"{VOCABULARY} is not UTF-8"),
         (lambda d: (d / VOCABULARY).write_text("</s>: 0\n<unk>: 0"), f"{VOCABULARY} is no vocabulary"),
         (lambda d: (d / VOCABULARY).write_text("</s>: 0\n<unk>: x"), f"{VOCABULARY} is no vocabulary"),
         (lambda d: (d / VOCABULARY).write_text("a: 0\n<unk>: 1"), f"{VOCABULARY} has no </s>"),
-        (lambda d: (d / VOCABULARY).write_text("</s>: 0\n<unk>: 1"), r"the vocabulary has 2 pieces, and the model \d+"),
-        (lambda d: other_target(d, "</s>\n<unk>\na\n"), "share one embedding, but not one vocabulary"),
-        (lambda d: other_target(d, "<unk>\n</s>\na\n"), "have different ids of <unk>"),
-        (lambda d: rename(d / VOCABULARY, "a.fsv"), "a.fsv has factors, which are not read here"),
+        (lambda d: (d / VOCABULARY).write_text("</s>: 0\n<unk>: 1"), r"Wemb has \d+ rows, but the vocabulary has 2"),
+        (lambda d: other_target(d, "</s>\n<unk>\na\n"), "share an embedding, but not a vocabulary"),
+        (lambda d: other_target(d, "<unk>\n</s>\na\n"), "have different ids for <unk>"),
+        (lambda d: rename(d / VOCABULARY, "a.fsv"), "a.fsv has factors, which are not supported"),
         (lambda d: (d / "source.spm").unlink(), "source.spm is missing"),
         (lambda d: (d / "source.spm").write_bytes(b"\x0a\xff"), "source.spm is no SentencePiece model"),
-        (lambda d: (d / "source.spm").rename(d / "source.bpe"), r"made by BPE \(source.bpe\), which is not read here"),
-        (lambda d: (d / "README.md").unlink(), "name the language with --source"),
-        (lambda d: (d / "README.md").write_text("* source language(s): en"), "name the language with --target"),
+        (lambda d: (d / "source.spm").rename(d / "source.bpe"), r"from BPE \(source.bpe\), which is not supported"),
+        (lambda d: (d / "README.md").unlink(), "name it with `--source`"),
+        (lambda d: (d / "README.md").write_text("* source language(s): en"), "name it with `--target`"),
         (lambda d: (d / "README.md").write_text("* source language(s): en\n* target language(s): fr it"), "fr, it"),
     ],
 )
@@ -325,7 +323,7 @@ def other_target(directory: Path, pieces: str) -> None:
 
 def test_a_language_that_a_model_does_not_write_is_refused(tmp_path: Path) -> None:
     write_release(tmp_path / "m", labels=("fra", "ita"))
-    with pytest.raises(ModelImportError, match="the vocabulary has no >>deu<<; there are fra, ita"):
+    with pytest.raises(ModelImportError, match="unknown `--target` deu; the model has fra, ita"):
         import_directory(tmp_path / "m", Options(targets=("deu",)))
 
 
