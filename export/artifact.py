@@ -131,11 +131,9 @@ def served_models(
             f"hard attention can only be exported as fp32: where two keys score nearly the same, {precision} could "
             "choose the other one, and everything after it would differ"
         )
-    cpu = (
-        quantize_model(model, checkpoint.stored, calibration_sources(checkpoint, texts))
-        if precision == "int8"
-        else model
-    )
+    cpu = model
+    if precision == "int8":
+        cpu = quantize_model(model, checkpoint.stored, calibration_sources(checkpoint, texts))
     return {"cpu": cpu, "cuda": to_float16(model)}
 
 

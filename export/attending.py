@@ -37,7 +37,7 @@ class RowLayout:
     """(N): tokens of each source."""
 
 
-def fused_self_attention(lengths: Tensor) -> Attend:
+def encoder_attention(lengths: Tensor) -> Attend:
     """Return self-attention in one operator, where the first lengths[b] (B) keys of row b are tokens."""
 
     def attend_to_itself(attention: MultiHeadAttention, x: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def fused_self_attention(lengths: Tensor) -> Attend:
     return attend_to_itself
 
 
-def fused_cached_self_attention(rows: RowLayout, past: Past, present: list[Tensor]) -> Attend:
+def decoder_attention(rows: RowLayout, past: Past, present: list[Tensor]) -> Attend:
     """Return self-attention of one new token per row, which writes its caches and appends them to `present`.
 
     Args:
@@ -77,7 +77,7 @@ def fused_cached_self_attention(rows: RowLayout, past: Past, present: list[Tenso
     return attend_to_target
 
 
-def fused_cross_attention(rows: RowLayout, past: Past) -> Attend:
+def cross_attention(rows: RowLayout, past: Past) -> Attend:
     """Return cross-attention of one new token per row: the hypotheses of a source are the queries of one operator.
 
     Args:

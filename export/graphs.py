@@ -14,14 +14,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from export.attending import (
-    Past,
-    RowLayout,
-    fused_cached_self_attention,
-    fused_cross_attention,
-    fused_self_attention,
-    visible_attention,
-)
+from export.attending import Past, RowLayout, cross_attention, decoder_attention, encoder_attention, visible_attention
 from export.dense import Dense, dense, memory_projection
 from export.onnx_attention import OPSET, at_most, flatten_rows, look_up, top_k
 from model.networks.attention import MultiHeadAttention
@@ -64,7 +57,7 @@ class EncoderGraph(Graph[Transformer]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        memory = self.model.encoder(self.model.source_embedding(input_ids), fused_self_attention(source_lengths))
+        memory = self.model.encoder(self.model.source_embedding(input_ids), encoder_attention(source_lengths))
         keys_and_values = projected_memory(self.model, memory)
         return *(x for pair in keys_and_values.values() for x in pair), memory.float()
 
@@ -122,7 +115,7 @@ class DecoderStepGraph(Graph[Transformer]):
             past[layer.cross_attention] = past_key_values[4 * i + 2 : 4 * i + 4]
         present: list[Tensor] = []
         x = self.model.embedding(input_ids, positions_of_tokens)
-        x = self.model.decoder(x, fused_cached_self_attention(rows, past, present), fused_cross_attention(rows, past))
+        x = self.model.decoder(x, decoder_attention(rows, past, present), cross_attention(rows, past))
         projection, tokens = self.projection()
         logits = projection(x).squeeze(1).float()
         # ONNX Runtime's LogSoftmax over the vocabulary is faster than the log-sum-exp that k candidates would need.
@@ -159,7 +152,7 @@ class ClassifierGraph(Graph[TransformerClassifier]):
 
         The last output is last_hidden_state (B, S, E) of the encoder in float32; its rows of padding mean nothing.
         """
-        hidden = self.model.encoder(self.model.embedding(input_ids), fused_self_attention(lengths)).float()
+        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return *self.model.classify(hidden, lengths), hidden
 
 
@@ -168,7 +161,7 @@ class FirstTokenGraph(Graph[TransformerClassifier]):
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         """input_ids (B, S) of lengths (B) to logits (B, C), and last_hidden_state (B, S, E) in float32."""
-        hidden = self.model.encoder(self.model.embedding(input_ids), fused_self_attention(lengths)).float()
+        hidden = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return self.model.classify_first(hidden), hidden
 
 
@@ -177,7 +170,7 @@ class TextEncoderGraph(Graph[TransformerEncoder]):
 
     def forward(self, input_ids: Tensor, lengths: Tensor) -> Tensor:
         """input_ids (B, S) of lengths (B) to last_hidden_state (B, S, E) in float32; rows of padding mean nothing."""
-        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), fused_self_attention(lengths)).float()
+        hidden: Tensor = self.model.encoder(self.model.embedding(input_ids), encoder_attention(lengths)).float()
         return hidden
 
 

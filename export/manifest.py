@@ -38,8 +38,6 @@ class Section(BaseModel):
 
 
 class Dimensions(Section):
-    """Sizes of the model."""
-
     d_model: int
     d_encoder: int | None = None
     """Width of the encoder; None if it is d_model."""

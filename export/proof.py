@@ -16,11 +16,7 @@ import onnxruntime as ort
 import torch
 from numpy.typing import NDArray
 
-from export.attention_proof import (
-    ALONE_TOLERANCE,
-    prove_classifier_attention,
-    prove_translation_attention,
-)
+from export.attention_proof import ALONE_TOLERANCE, prove_classifier_attention, prove_translation_attention
 from export.calibration import ids_of_words
 from export.classifying import Classifier
 from export.decoding import DecoderRows, Translator

@@ -29,7 +29,6 @@ class Signature:
 
 
 def encoder_signature(model: Transformer) -> Signature:
-    """Return the signature of encoder.onnx."""
     names = cache_names("present", "encoder", model.config.n_decoder_layers)
     outputs: dict[str, Shape] = dict.fromkeys(names, ("B", "S", model.config.d_model))
     outputs[LAST_HIDDEN_STATE] = ("B", "S", model.config.d_encoder or model.config.d_model)
@@ -37,7 +36,6 @@ def encoder_signature(model: Transformer) -> Signature:
 
 
 def decoder_step_signature(model: Transformer) -> Signature:
-    """Return the signature of decoder_step.onnx."""
     H, D = heads(model.config)
     integers: dict[str, Shape] = {
         "input_ids": ("R", 1),
@@ -87,7 +85,6 @@ def text_encoder_signature(model: TransformerEncoder) -> Signature:
 
 
 def dense_signature(model: TransformerEncoder) -> Signature:
-    """Return the signature of dense.onnx."""
     d_input = model.config.d_model * len(model.config.pooling)
     return Signature({}, {"pooled": ("B", d_input)}, {"embedding": ("B", model.config.dense[-1].d_output)})
 

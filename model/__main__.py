@@ -15,30 +15,14 @@ from rich.table import Table
 
 from model.alignment.heads import CORPUS_ROWS, compare_heads
 from model.alignment.word_aligner import AlignmentError
-from model.checkpoint import (
-    ALIGNMENT,
-    CARD,
-    EVALUATION,
-    Checkpoint,
-    CheckpointError,
-    load_checkpoint,
-    load_training,
-)
+from model.checkpoint import ALIGNMENT, CARD, EVALUATION, Checkpoint, CheckpointError, load_checkpoint, load_training
 from model.config import ConfigError, EmbedderConfig
 from model.data import DataError, load_rows
 from model.decoding.generation import GenerationError, Sampler
 from model.decoding.generation import generate as generate_text
 from model.embedding import cross_attention_outputs, encoder_states, normalized, text_embeddings
 from model.evaluation.card import model_card
-from model.evaluation.cases import (
-    CaseResult,
-    SuiteError,
-    answers_of,
-    pass_counts,
-    pass_rates,
-    run_suite,
-    suite_for,
-)
+from model.evaluation.cases import CaseResult, SuiteError, answers_of, pass_counts, pass_rates, run_suite, suite_for
 from model.evaluation.faithfulness import faithfulness as evidence_faithfulness
 from model.evaluation.scoring import classify as classify_texts
 from model.evaluation.scoring import evaluate as evaluate_checkpoint

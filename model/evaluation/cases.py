@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 from model.checked_yaml import Strict, load_yaml
 from model.checkpoint import Checkpoint
 from model.config import ClassifierConfig, ModelConfig, RecurrentConfig, TransformerConfig
-from model.evaluation.checks import Ending, list_problems, n_words
+from model.evaluation.checks import Ending, n_words, problems_in
 from model.evaluation.scoring import classify, translate
 from model.networks.transformer import TransformerClassifier
 
@@ -67,7 +67,7 @@ class TranslationCase(Strict):
         """Return the failed checks of a translation; `never` has patterns for all cases of a suite."""
         n = n_words(self.text)
         shortest, longest = (n * ratio for ratio in self.length) if self.length else (n / 2 - 2, 2 * n + 2)
-        return list_problems(
+        return problems_in(
             self.text,
             output,
             must=self.must,

@@ -103,7 +103,7 @@ def ends_with(output: str, ending: Ending) -> bool:
     return last == ending if ending != "word" else last not in {".", "!", "?", "…", ":", ";", ",", "。", "、"}
 
 
-def list_problems(
+def problems_in(
     source: str,
     output: str,
     *,

@@ -57,9 +57,7 @@ def read_weights(variables: "Variables") -> tuple[dict[str, Tensor], dict[str, A
         raise ModelImportError(f"activation {activation} is not supported; {', '.join(ACTIVATIONS)} are")
     encoder_scale, decoder_scale = (_scale(variables, side, d_model) for side in SIDES)
     if encoder_scale != decoder_scale:
-        raise ModelImportError(
-            f"embedding scales differ: {encoder_scale:g} in the encoder, {decoder_scale:g} in the decoder"
-        )
+        raise ModelImportError(f"embeddings have different scales: {encoder_scale:g} and {decoder_scale:g}")
     pre = variables.of_both("pre_norm", default=1) != 0
     for side in SIDES if pre else ():
         weights |= _norm(variables, f"{side}/layer_norm", f"{side}.final_norm")
@@ -195,9 +193,7 @@ class Variables:
         """Return a number that encoder and decoder must share; older models store it once."""
         encoder, decoder = (self.number(f"{side}/{name}", name, default=default) for side in SIDES)
         if encoder != decoder:
-            raise ModelImportError(
-                f"{name} is {encoder} in the encoder and {decoder} in the decoder; they must be equal"
-            )
+            raise ModelImportError(f"{name} must be equal in encoder and decoder, not {encoder} and {decoder}")
         return encoder
 
     def refuse_others(self) -> None:

@@ -28,13 +28,7 @@ from model.importing.hugging_face import (
     read_json_if_there,
 )
 from model.importing.imported import ImportedModel, ModelImportError, Options
-from model.importing.marian_pieces import (
-    choose_languages,
-    describe_languages,
-    ids_of_targets,
-    source_tokenizer,
-    target_labels,
-)
+from model.importing.marian_pieces import choose_languages, language_names, source_tokenizer, target_ids, target_labels
 from model.importing.positions import sines_then_cosines
 from model.importing.tokenizer_files import with_added_tokens
 from model.importing.weights_files import read_tensors
@@ -84,13 +78,13 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     for side, n_layers in (("encoder", transformer.n_encoder_layers), ("decoder", transformer.n_decoder_layers)):
         weights.update(read_layers(tensors, n_layers, side, final_norm=False))
     written = torch.zeros(n_tokens, dtype=torch.bool)
-    written[ids_of_targets(directory, published.target)] = True
+    written[target_ids(directory, published.target)] = True
     written[[*{*vocabulary.target.values()} - {*published.target.values()}]] = True
     written[[*generation.banned]] = False
     return ImportedModel(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {describe_languages(source)} to {describe_languages(target)}.",
+            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
             max_tokens=n_positions,
             model=transformer,
             decoding=generation.decoding,

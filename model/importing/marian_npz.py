@@ -20,10 +20,10 @@ from model.importing.imported import MAX_BEAM_SIZE, NO_THRESHOLD, ImportedModel,
 from model.importing.marian_pieces import (
     Languages,
     choose_languages,
-    describe_languages,
-    ids_of_targets,
+    language_names,
     read_pieces,
     source_tokenizer,
+    target_ids,
     target_labels,
 )
 from model.importing.marian_weights import ACTIVATIONS, Architecture, Weights, read_npz
@@ -96,13 +96,13 @@ def import_directory(directory: Path, options: Options) -> ImportedModel:
     if transformer.has_source_embedding:
         weights["encoder_embedding.encoding"] = encoding.clone()
     weights["is_target_token"] = torch.zeros(n_tokens, dtype=torch.bool)
-    weights["is_target_token"][ids_of_targets(directory, vocabulary.target)] = True
+    weights["is_target_token"][target_ids(directory, vocabulary.target)] = True
     weights["is_target_token"][vocabulary.unk] = False
     decoding, notes = _decoding(decoder)
     return ImportedModel(
         Config(
             name=options.name or directory.name,
-            description=f"{FAMILY}, {describe_languages(source)} to {describe_languages(target)}.",
+            description=f"{FAMILY}, {language_names(source)} to {language_names(target)}.",
             max_tokens=N_POSITIONS,
             model=transformer,
             decoding=decoding,

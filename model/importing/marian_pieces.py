@@ -56,7 +56,7 @@ def source_tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def ids_of_targets(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
+def target_ids(directory: Path, vocabulary: Mapping[str, int]) -> list[int]:
     """Return the ids that a target may have: pieces of target.spm, which cut the targets in training.
 
     Nearly half of a shared vocabulary are source pieces. A model learned never to write them, so they are not scored.
@@ -104,7 +104,7 @@ def choose_languages(
     return source, targets[0]
 
 
-def describe_languages(given: Languages) -> str:
+def language_names(given: Languages) -> str:
     """Write languages in a description."""
     codes = [given] if isinstance(given, str) else [language.code for language in given]
     return ", ".join(codes) if len(codes) < 6 else f"{len(codes)} languages"

@@ -83,9 +83,7 @@ class Architecture(BaseModel):
                 f"`dim-emb` is {self.dim_emb}; it must be a multiple of `transformer-heads`, {self.transformer_heads}"
             )
         if self.alignment_layer >= self.dec_depth:
-            raise ValueError(
-                f"`transformer-guided-alignment-layer` must be at most {self.dec_depth}, the number of layers"
-            )
+            raise ValueError(f"`transformer-guided-alignment-layer` must be at most `dec-depth`, {self.dec_depth}")
         return self
 
     @property

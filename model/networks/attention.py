@@ -221,7 +221,7 @@ Caches = dict[MultiHeadAttention, Cache]
 """Caches by attention sublayer of a decoder."""
 
 
-def cached_self_attention(caches: Caches, positions: Tensor) -> Attend:
+def cached_attention(caches: Caches, positions: Tensor) -> Attend:
     """Return self-attention of further tokens at positions (B, T), which see their row up to there.
 
     Their keys and values are written to the caches in place.

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import LanguageModelConfig
-from model.networks.attention import Cache, Caches, cached_self_attention, masked_attention
+from model.networks.attention import Cache, Caches, cached_attention, masked_attention
 from model.networks.layers import token_embedding
 from model.networks.masks import causal_mask
 from model.networks.transformer import Encoder
@@ -47,5 +47,5 @@ class LanguageModel(nn.Module):
     def step(self, ids: Tensor, start: int, caches: Caches) -> Tensor:
         """Return logits (B, V) after N more tokens, ids (B, N) from position `start` on, and write caches in place."""
         positions = torch.arange(start, start + ids.shape[1], device=ids.device).expand(ids.shape)
-        hidden = self.decoder(self.embedding(ids, positions), cached_self_attention(caches, positions))
+        hidden = self.decoder(self.embedding(ids, positions), cached_attention(caches, positions))
         return self.logits(hidden[:, -1])

@@ -11,14 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from model.config import ClassifierConfig, EmbedderConfig, LayerConfig, TransformerConfig
-from model.networks.attention import (
-    Attend,
-    Cache,
-    Caches,
-    cached_cross_attention,
-    cached_self_attention,
-    masked_attention,
-)
+from model.networks.attention import Attend, Cache, Caches, cached_attention, cached_cross_attention, masked_attention
 from model.networks.layers import DecoderLayer, EncoderLayer, TokenEmbedding, token_embedding
 from model.networks.masks import causal_mask, padding_mask
 
@@ -144,7 +137,7 @@ class Transformer(nn.Module):
         positions = positions.unsqueeze(1)
         x = self.embedding(ids.unsqueeze(1), positions)
         to_source = cached_cross_attention(caches, source_mask[:, None, None, :])
-        return self.logits(self.decoder(x, cached_self_attention(caches, positions), to_source)[:, 0])
+        return self.logits(self.decoder(x, cached_attention(caches, positions), to_source)[:, 0])
 
 
 class TransformerClassifier(nn.Module):

@@ -17,14 +17,7 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from model.batching import (
-    Batch,
-    BatchStream,
-    ReviewBatch,
-    TextBatch,
-    TranslationBatch,
-    batches_by_length,
-)
+from model.batching import Batch, BatchStream, ReviewBatch, TextBatch, TranslationBatch, batches_by_length
 from model.checkpoint import Model, average_weights
 from model.networks.attention import MultiHeadAttention
 from model.networks.language_model import LanguageModel

@@ -50,9 +50,8 @@ def test_of_a_users_texts_some_are_read_instead(loaded: Checkpoint) -> None:
     (read,) = calibration_sources(loaded, [f"{i}." for i in range(1000)])
     assert read.ids[0] == loaded.encode(["0."])[0]
     assert 50 < len(read.ids) < 70
-    assert all(len(ids) <= 60 for ids in calibration_sources(loaded, ["no " * 500])[0].ids), (
-        "longer than the model reads"
-    )
+    (read,) = calibration_sources(loaded, ["no " * 500])
+    assert all(len(ids) <= 60 for ids in read.ids), "longer than the model reads"
 
 
 def test_many_texts_leave_no_more_rows_than_fit_in_memory(loaded: Checkpoint) -> None:
@@ -66,10 +65,8 @@ def test_a_model_of_languages_that_have_no_texts_here_reads_random_tokens(loaded
     assert isinstance(model, Transformer)
     found = record_activations(model, [])
     assert len(found["embedding.tokens"]) > 500
-    assert all(
-        torch.equal(rows, again)
-        for rows, again in zip(found.values(), record_activations(model, []).values(), strict=True)
-    )
+    again = record_activations(model, [])
+    assert all(torch.equal(*pair) for pair in zip(found.values(), again.values(), strict=True))
 
 
 def test_a_model_of_many_languages_reads_each_that_has_texts_into_another() -> None:

@@ -118,10 +118,7 @@ def test_draws_are_of_the_most_probable_tokens_alone_and_as_often_as_they_are_pr
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [
-        ({"temperature": -0.5}, "`temperature` is -0.5; it must"),
-        ({"temperature": 1.0, "top_k": 0}, "`top_k` is 0; it must"),
-    ],
+    [({"temperature": -0.5}, "`temperature` is -0.5"), ({"temperature": 1.0, "top_k": 0}, "`top_k` is 0; it must")],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(GenerationError, match=message):

@@ -101,10 +101,8 @@ def test_a_checkpoint_reads_and_writes_the_pieces_of_the_release(tmp_path: Path)
         (ids,) = checkpoint.encode([text], target=italian)
         assert ids == [vocabulary.get(piece, vocabulary["<unk>"]) for piece in pieces], text
     for text in FRENCH:
-        assert (
-            checkpoint.decode(target_ids(tmp_path / "opus-mt", import_directory(tmp_path / "opus-mt", Options()), text))
-            == text
-        )
+        imported = import_directory(tmp_path / "opus-mt", Options())
+        assert checkpoint.decode(target_ids(tmp_path / "opus-mt", imported, text)) == text
     assert checkpoint.config.provenance is not None
     assert checkpoint.config.provenance.source == "opus-mt"
     assert checkpoint.config.provenance.licence == "Attribution 4.0 International"
@@ -251,7 +249,11 @@ def test_a_vocabulary_may_be_the_sentencepiece_model_itself(tmp_path: Path) -> N
         ("enc-depth", 3, "the weights have no encoder_l3_self_Wq"),
         ("enc-depth", 1, "the weights have an unknown array: encoder_l2_ffn_W1"),
         ("transformer-dim-ffn", 41, r"W1 is float32 \(24, 40\); it must be floats \(24, 41\)"),
-        ("transformer-guided-alignment-layer", 4, "`transformer-guided-alignment-layer` must be at most 3"),
+        (
+            "transformer-guided-alignment-layer",
+            4,
+            "`transformer-guided-alignment-layer` must be at most `dec-depth`, 3",
+        ),
     ],
 )
 def test_models_that_are_not_read_are_refused_by_what_they_have(

@@ -186,9 +186,8 @@ def without_architectures(directory: Path) -> Path:
 @pytest.mark.parametrize("kind", ["Model", "ForMaskedLM"])
 def test_an_encoder_of_which_nothing_says_what_it_is_for_is_read(tmp_path: Path, family: str, kind: str) -> None:
     write_encoder(tmp_path, family, kind)
-    assert (
-        sentence_encoder.import_directory(without_architectures(tmp_path), Options()).config.model.task == "embedding"
-    )
+    imported = sentence_encoder.import_directory(without_architectures(tmp_path), Options())
+    assert imported.config.model.task == "embedding"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
