@@ -221,7 +221,7 @@ def test_nothing_of_the_exporting_machine_is_left(
 
 
 def test_a_graph_is_the_same_in_inference_mode(checkpoint: MakeCheckpoint) -> None:
-    """There the exporter gives other names to what is no parameter."""
+    """In inference mode the exporter names constants differently."""
     model = load_checkpoint(checkpoint("translation_rotary")).model
     assert isinstance(model, Transformer)
     traced = partial(trace, DecoderStepGraph(model), decoder_step_signature(model), n_attention=2)
@@ -244,7 +244,7 @@ def load(
 
 
 def count_operators(model: onnx.ModelProto) -> Counter[str]:
-    """Of what is computed when the graph runs: all that depends on one of its inputs."""
+    """Count the operators that run with the graph: those that depend on one of its inputs."""
     known = {value.name for value in model.graph.input}
     running = []
     for node in model.graph.node:
