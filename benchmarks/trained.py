@@ -70,7 +70,7 @@ def _begun(directory: Path) -> Experiment | None:
         return None
     try:
         return load_experiment(directory)
-    except ConfigError:  # of an older version
+    except ConfigError:  # written by an older version
         return None
 
 

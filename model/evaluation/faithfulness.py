@@ -45,7 +45,7 @@ class Faithfulness:
 def faithfulness(
     checkpoint: Checkpoint, texts: Sequence[str], n_texts: int = 1000, n_taken_out: int = 3, longest: int = 64
 ) -> Faithfulness:
-    """Remove tokens from `n_texts` texts, always the same ones, that have more tokens and at most `longest`.
+    """Remove `n_taken_out` tokens from `n_texts` texts, always the same ones, of at most `longest` tokens.
 
     Raises:
         CheckpointError: the checkpoint is no classifier with one label per text, or no text is left.

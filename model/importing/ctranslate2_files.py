@@ -139,10 +139,10 @@ def _read_model(path: Path) -> tuple[int, str, int, dict[str, Tensor]]:
         raise ModelImportError(f"{path.name} is no CTranslate2 model, or its version is later than {MAX_VERSION}")
     spec, revision = (reader.text(), reader.number("I")) if version >= 2 else ("", 1)
     stored = dict(_variable(reader, version) for _ in range(reader.number("I")))
-    variables = {name: _in_float(name, tensor, stored) for name, tensor in stored.items() if not _is_scale(name)}
+    variables = {name: _dequantize(name, tensor, stored) for name, tensor in stored.items() if not _is_scale(name)}
     for _ in range(reader.number("I") if version >= 3 else 0):
         alias, name = reader.text(), reader.text()
-        if _is_scale(alias):  # of a weight that is an alias too
+        if _is_scale(alias):  # its weight is an alias too
             continue
         if name not in variables:
             raise reader.damaged(f"{alias} is an alias of {name}, which is missing")
@@ -169,7 +169,7 @@ def _is_scale(name: str) -> bool:
     return name.endswith(f"/weight{SCALE}")
 
 
-def _in_float(name: str, tensor: Tensor, stored: Mapping[str, Tensor]) -> Tensor:
+def _dequantize(name: str, tensor: Tensor, stored: Mapping[str, Tensor]) -> Tensor:
     """Dequantize a weight: int8 has a scale for each row, or one, and int16 has one."""
     if not name.endswith("/weight") or tensor.is_floating_point():
         return tensor

@@ -44,7 +44,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         padding = -N % CHUNK
         hidden_ = F.pad(hidden.to(dtype), (0, 0, 0, padding))
         targets_ = F.pad(targets, (0, padding)).unsqueeze(1)
-        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / n_tokens  # of a token in the mean
+        shares = (torch.arange(N + padding, device=hidden.device) < N).unsqueeze(1) / n_tokens  # token weights
         hidden_grad = torch.empty_like(hidden_)
         weight_grad = torch.zeros_like(weight)
         loss = torch.zeros((), device=hidden.device)

@@ -169,7 +169,7 @@ def _earlier_facts(start: Path) -> dict[str, Any]:
     if config.provenance is not None and not (start / TRAINING).is_file():
         return {"licences": {config.name: config.provenance.licence or "not known"}}
     facts = load_training(start)
-    facts.pop("start_share", None)  # of one run
+    facts.pop("start_share", None)  # belongs to a single run
     return facts
 
 

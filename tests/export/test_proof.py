@@ -86,7 +86,7 @@ def test_one_wrong_tensor_is_found_however_small_it_is(
     tensors = read_weights(spoiled / WEIGHTS)
     tensors["encoder.layers.2.self_attention.output.bias"][::2] += 0.05
     write_weights(spoiled / WEIGHTS, tensors)
-    (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # which would say that it is damaged
+    (spoiled / "manifest.json").rename(tmp_path / "manifest.json")  # its checksums would show the damage
     with pytest.raises(ProofError, match="weights: the most different tensor: relative error"):
         prove(spoiled, read_manifest(tmp_path), load_checkpoint(checkpoint("translation")))
 

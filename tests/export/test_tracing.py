@@ -128,7 +128,7 @@ def test_names_shapes_and_types_at_the_boundary(
 def test_a_decoder_step_moves_nothing_that_need_not_move(artifact: MakeArtifact) -> None:
     operators = count_operators(load(artifact, "translation", "decoder_step.onnx", "fp32"))
     assert not {"Cast", "Concat", "Expand", "Where", "Gemm", "Identity"} & operators.keys()
-    assert operators["Slice"] == operators["Shape"] == 1  # of the number of candidates
+    assert operators["Slice"] == operators["Shape"] == 1  # for the number of candidates
     assert not {"Transpose", "GatherND"} & operators.keys()
     # Per layer: the hypotheses of a source become queries of one cross-attention, and rows again.
     assert operators["Gather"] == 2 + 2 * 2  # the first two: tokens and positions
@@ -212,7 +212,7 @@ def test_nothing_of_the_exporting_machine_is_left(
     assert not re.search(rb"torch|/home|/work|/tmp|\.py|aten|2\.\d+\.\d", content)
     model = load(artifact, kind, name, precision, provider)
     assert (model.producer_name, model.producer_version) == ("attend", "")
-    for tensor in model.graph.initializer:  # which the checker would look for in the working directory
+    for tensor in model.graph.initializer:  # else the checker looks for its file in the working directory
         tensor.data_location = onnx.TensorProto.DEFAULT
         del tensor.external_data[:]
         if not tensor.raw_data:

@@ -59,7 +59,7 @@ def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
                 continue
             lacks_a_word = any(
                 find_match(pattern, normalize_text(other.right)) is None for pattern in case.must
-            )  # which is fast
+            )  # the fast check first
             assert lacks_a_word or case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"
 
 

@@ -94,7 +94,7 @@ def test_bf16_is_for_processors_on_which_it_is_faster(
     experiment = translation_experiment(max_steps=1, checkpoint_every_steps=1, precision="bf16-mixed")
     train(experiment, data, tmp_path / "run", tmp_path / "out")
     assert load_training(tmp_path / "out")["precision"] == used
-    assert caplog.text.count("not faster here") == (used == "32-true")
+    assert caplog.text.count("not faster on this machine") == (used == "32-true")
     assert usable_precision("32-true") == "32-true"
 
 
@@ -135,7 +135,7 @@ def test_a_run_that_is_resumed_where_it_began_does_nothing_twice(data: Path, tmp
     source = DataSource(file="other.tsv", licence="another")
     further = once.model_copy(update={"data": once.data.model_copy(update={"train": (source,)})})
     with pytest.raises(CheckpointError):
-        train(further, data, tmp_path / "further", out, start=tmp_path)  # which leaves nothing of it
+        train(further, data, tmp_path / "further", out, start=tmp_path)  # leaves no checkpoint
     weights = []
     for _ in range(2):
         train(further, data, tmp_path / "further", out, start=out, start_share=0.5)
