@@ -1,7 +1,9 @@
 """HTML files: the text between two block-level tags is a text to translate, and all else stays."""
 
+import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 import webencodings
 
@@ -52,6 +54,9 @@ def _declared(data: bytes) -> Encoding | None:
         return None
     label = match[1].decode()
     found = webencodings.lookup(label)
+    if found is None:  # Python knows other spellings, such as latin-1 and utf_8
+        with suppress(LookupError):
+            found = webencodings.lookup(codecs.lookup(label).name)
     if found is None or found.name in NO_TEXT:
         raise InvalidDocument(f"The file declares the encoding {label}, which is not supported")
     if found.name.startswith("utf-16"):  # a declaration that can be read as ASCII is not in UTF-16

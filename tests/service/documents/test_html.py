@@ -90,6 +90,11 @@ def test_a_byte_that_an_encoding_has_not_is_refused() -> None:
             html.read(f"<meta charset={name}>".encode() + byte)
 
 
+def test_pythons_spellings_of_an_encoding_are_known() -> None:
+    for name, data in (("latin-1", b"\xe9"), ("utf_8", b"\xc3\xa9")):
+        assert html.read(f"<meta charset={name}><p>".encode() + data).texts == ["é"]
+
+
 def test_a_letter_that_an_encoding_has_not_is_written_by_number() -> None:
     contents = html.read(b"<meta charset=latin1><p>caf\xe9</p>")
     assert contents.texts == ["café"]
