@@ -27,6 +27,10 @@ OF_KUBERNETES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(
 """Variables that each pod gets for a Service called attend, or attend-something; PORT is told by its value."""
 
 
+SUBJECT = re.compile(r"^\w+ should ")
+"""Pydantic's messages begin with "Input should"."""
+
+
 def take_arguments(arguments: Sequence[str]) -> None:
     """Print help or the version and exit, where that is asked for; exit with status 2 for any other argument."""
     parser = argparse.ArgumentParser(
@@ -92,7 +96,7 @@ def _variable(setting: str) -> str:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    setting, message = str(problem["loc"][0]), problem["msg"].removeprefix("Value error, ")
+    setting, message = str(problem["loc"][0]), SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
     if setting == "api_keys":
         return f"{_variable(setting)} {message}"
     return f"{_variable(setting)} is {problem['input']!r}: {message}"

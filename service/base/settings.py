@@ -265,7 +265,7 @@ class Settings(BaseSettings):
     @classmethod
     def _have_loops_to_share(cls, value: int | None, others: ValidationInfo) -> int | None:
         if value is not None and value > 1 and others.data.get("loops") == 0:
-            raise ValueError("needs loops in processes of their own, and ATTEND_LOOPS is 0")
+            raise ValueError("needs processes that run models, but ATTEND_LOOPS is 0")
         return value
 
     @field_validator("rate_limit")
@@ -287,7 +287,7 @@ class Settings(BaseSettings):
     def _are_origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
             if origin != "*" and not ORIGIN.fullmatch(origin):
-                raise ValueError(f"{origin} is no origin, such as https://example.org")
+                raise ValueError(f"must be origins, such as https://example.org, not {origin}")
         return value
 
     @field_validator("root_path")
@@ -309,12 +309,12 @@ class Settings(BaseSettings):
             return value
         keys = [key.strip() for key in value.split(",") if key.strip()]
         if not keys:  # such as "${KEY_1},${KEY_2}", neither of them set: no reason to serve everybody
-            raise ValueError("is set, and has no key")
+            raise ValueError("must have at least one key")
         return keys
 
     @field_validator("api_keys_file", mode="before")
     @classmethod
     def _is_named(cls, value: object) -> object:
         if value == "":
-            raise ValueError("is set, and names no file")
+            raise ValueError("must name a file")
         return value

@@ -18,7 +18,7 @@ def within_limits(
     if longest > settings.max_text_characters:
         raise TextTooLong(f"A text has {longest} characters; the limit is {settings.max_text_characters}")
     if len(request.text) > settings.max_texts:
-        raise TooManyTexts(f"`text` has {len(request.text)} texts; the limit is {settings.max_texts}")
+        raise TooManyTexts(f"The request has {len(request.text)} texts; the limit is {settings.max_texts}")
     timeout_s = request.timeout_s or min(settings.default_timeout_s, settings.max_timeout_s)
     if timeout_s > settings.max_timeout_s:
         raise InvalidFields([(("timeout_s",), f"must be at most {settings.max_timeout_s:g}, not {timeout_s:g}")])

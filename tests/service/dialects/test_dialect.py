@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.types import Message
 
-from service.base.errors import RequestError
+from service.base.errors import MethodNotAllowed, RateLimited, RequestError, UnknownPath
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.access import Access, Credentials, Guards
@@ -151,8 +151,8 @@ async def test_what_no_route_takes_is_told_in_its_shape_below_its_paths_alone(se
         wrong_method = await client.get("/echo/say")
         assert wrong(wrong_method, 405) == "MethodNotAllowed: /echo/say does not take GET"
         assert wrong_method.headers["Allow"] == "DELETE, POST"
-        problem(await client.get("/echoes"), 404)
-        problem(await client.get("/translate"), 405)
+        problem(await client.get("/echoes"), UnknownPath)
+        problem(await client.get("/translate"), MethodNotAllowed)
         wrong(await client.get("/translate/more"), 404)
 
 
@@ -216,7 +216,7 @@ async def test_a_client_has_one_rate_for_all_dialects(serve: Serve) -> None:
         limited = await client.post("/echo/say", json={"q": "a", "key": "one"})
         assert wrong(limited, 429).startswith("RateLimited: ")
         assert "Retry-After" in limited.headers
-        assert problem(await client.post("/classify", json={"text": "a"}, headers=bearer), 429)
+        problem(await client.post("/classify", json={"text": "a"}, headers=bearer), RateLimited)
         assert (await client.post("/echo/say", json={"q": "a", "key": "two"})).status_code == 200
         statuses = [(await client.get("/echo/anonymous")).status_code for _ in range(3)]
         assert statuses == [200, 200, 429]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, TooLarge, UnprocessableRequest
+from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, TextTooLong, UnprocessableRequest
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs import translation
@@ -108,14 +108,14 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not(monkeypatch:
         with pytest.raises(type(refusals[0])):
             await translated(models, ["a", *["b" * 3999] * 2])
     models.refusals = [QueueFull("full", retry_after_s=0)] * 1000
-    with pytest.raises(DeadlinePassed, match="the deadline passed before all of the document was translated"):
+    with pytest.raises(DeadlinePassed):
         await translated(models, ["a"], timeout_s=0.001)
 
 
 def test_a_paragraph_may_be_as_long_as_a_text() -> None:
     refuse_long_texts(Texts("txt", "text", []), 3)
     refuse_long_texts(Texts("txt", "text", ["abc", "d"]), 3)
-    with pytest.raises(TooLarge, match="a paragraph of the document has 4 characters, the limit is 3"):
+    with pytest.raises(TextTooLong, match=r"4 .* 3"):
         refuse_long_texts(Texts("txt", "text", ["abc", "abcd"]), 3)
 
 
