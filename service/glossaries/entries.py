@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from service.base.errors import InvalidGlossary
 
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 """Of one dictionary."""
-MOST_CHARACTERS = 200
+MAX_TERM_CHARACTERS = 200
 """Of one term."""
 LINE_END = re.compile(r"\r\n?|\n")
 
@@ -73,8 +73,8 @@ def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> d
         source, target = terms
         if source in entries:
             raise InvalidGlossary(f"{where} repeats the term {source!r}")
-        if len(entries) == MOST_ENTRIES:
-            raise InvalidGlossary(f"`entries` must have at most {MOST_ENTRIES} terms")
+        if len(entries) == MAX_ENTRIES:
+            raise InvalidGlossary(f"`entries` must have at most {MAX_ENTRIES} terms")
         entries[source] = target
     if not entries:
         raise InvalidGlossary("`entries` must not be empty")
@@ -84,8 +84,8 @@ def _of_rows(rows: Iterable[tuple[int, Iterable[str]]], what: str = "line") -> d
 def _check(term: str, which: str) -> None:
     if not term:
         raise InvalidGlossary(f"{which} is empty")
-    if len(term) > MOST_CHARACTERS:
-        raise InvalidGlossary(f"{which} has {len(term)} characters; the limit is {MOST_CHARACTERS}")
+    if len(term) > MAX_TERM_CHARACTERS:
+        raise InvalidGlossary(f"{which} has {len(term)} characters; the limit is {MAX_TERM_CHARACTERS}")
     category = next((found for found in map(unicodedata.category, term) if found in ("Cc", "Cs", "Zl", "Zp")), None)
     if category is not None:
         raise InvalidGlossary(f"{which} has a tab, a line end or another control character")

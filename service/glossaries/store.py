@@ -18,7 +18,7 @@ from typing import Any
 
 from service.base.database import Database
 from service.base.errors import GlossaryMismatch, InvalidGlossary, LimitExceeded, UnknownGlossary
-from service.glossaries.entries import MOST_ENTRIES, Entries
+from service.glossaries.entries import MAX_ENTRIES, Entries
 from service.glossaries.terms import TermTable
 from service.text.languages import are_same, canonical
 
@@ -41,12 +41,12 @@ SET entries = excluded.entries, n_entries = excluded.n_entries, version = exclud
 ID = re.compile(r"[0-9a-f-]{36}", re.IGNORECASE)
 CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
-MOST_GLOSSARIES = 1_000
-MOST_DICTIONARIES = 100
+MAX_GLOSSARIES = 1_000
+MAX_DICTIONARIES = 100
 """Of one glossary."""
-MOST_AT_ONCE = 5
+MAX_NAMED_GLOSSARIES = 5
 """Of one request."""
-MOST_TABLES = 16
+MAX_CACHED_TABLES = 16
 """Dictionaries that are kept ready to look terms up."""
 
 Pair = tuple[str, str]
@@ -84,7 +84,7 @@ class Glossaries:
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as database:
             (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
-            if n_glossaries >= MOST_GLOSSARIES:
+            if n_glossaries >= MAX_GLOSSARIES:
                 raise LimitExceeded(f"There are {n_glossaries} glossaries, which is the limit; delete one first")
             database.execute("INSERT INTO glossaries VALUES (?, ?, ?)", (glossary_id, name, time.time()))
             for (source, target), entries in dictionaries.items():
@@ -185,8 +185,8 @@ class Glossaries:
 
     def _table(self, glossary_id: str, source: str, target: str) -> TermTable:
         ids = glossary_id.split(",")
-        if len(ids) > MOST_AT_ONCE:
-            raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MOST_AT_ONCE}")
+        if len(ids) > MAX_NAMED_GLOSSARIES:
+            raise LimitExceeded(f"`glossary_id` names {len(ids)} glossaries; the limit is {MAX_NAMED_GLOSSARIES}")
         with self._database.reading() as database:
             found = [(one, *_closest(self._get(database, one), source, target)) for one in ids]
             query = "SELECT {} FROM dictionaries WHERE (glossary, source, target) = (?, ?, ?)"
@@ -196,7 +196,7 @@ class Glossaries:
                 stored = [database.execute(query.format("entries"), where).fetchone()[0] for where in reversed(found)]
                 table = TermTable({term: written for one in stored for term, written in json.loads(one).items()})
             self._tables[versions] = table
-            while len(self._tables) > MOST_TABLES:
+            while len(self._tables) > MAX_CACHED_TABLES:
                 self._tables.popitem(last=False)
             return table
 
@@ -221,14 +221,14 @@ class Glossaries:
 
 
 def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: Entries) -> None:
-    if len(entries) > MOST_ENTRIES:
-        raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MOST_ENTRIES}")
+    if len(entries) > MAX_ENTRIES:
+        raise InvalidGlossary(f"The dictionary would have {len(entries)} entries; the limit is {MAX_ENTRIES}")
     row = (glossary_id, *pair, json.dumps(entries, ensure_ascii=False), len(entries), uuid.uuid4().hex)
     database.execute(PUT, row)
     query = "SELECT COUNT(*) FROM dictionaries WHERE glossary = ?"
     (n_dictionaries,) = database.execute(query, (glossary_id,)).fetchone()
-    if n_dictionaries > MOST_DICTIONARIES:
-        raise InvalidGlossary(f"The glossary has {MOST_DICTIONARIES} dictionaries, which is the limit")
+    if n_dictionaries > MAX_DICTIONARIES:
+        raise InvalidGlossary(f"The glossary has {MAX_DICTIONARIES} dictionaries, which is the limit")
 
 
 def _pair(source: str, target: str) -> Pair:

@@ -10,7 +10,7 @@ from service.segments.kept_spans import Kept
 from service.text.scripts import LETTER
 from service.text.spans import Span
 
-MOST_MATCHES = 10_000
+MAX_PATTERN_MATCHES = 10_000
 """Of patterns, in one text."""
 _LETTER = re.compile(LETTER)
 _TWO_LETTERS = re.compile(LETTER * 2)
@@ -78,9 +78,9 @@ class Terms:
         """
         if not self._tables and not self._patterns:
             return []
-        matches = [*islice(self._matches(text), MOST_MATCHES + 1)]
-        if len(matches) > MOST_MATCHES:
-            raise LimitExceeded(f"Patterns of `keep` match more than {MOST_MATCHES:,} times in a text")
+        matches = [*islice(self._matches(text), MAX_PATTERN_MATCHES + 1)]
+        if len(matches) > MAX_PATTERN_MATCHES:
+            raise LimitExceeded(f"Patterns of `keep` match more than {MAX_PATTERN_MATCHES:,} times in a text")
         terms = [kept for table in self._tables for kept in table.found(text)]
         terms += [Kept(span) for span in matches if span.start < span.end]
         return sorted(terms, key=lambda kept: (kept.span.start, -kept.span.end))

@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.exceptions import HTTPException
 
 from service.base.errors import BadRequest, InvalidFields, NotStored
-from service.http.json_route import Body, check_encoding, parsed, read, validated
+from service.http.json_route import Body, check_encoding, parse_json_body, parse_json_object, validated
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def json_body(model: type[Body], request: Request) -> Body:
         BadRequest, InvalidFields: it is not JSON, or not what the model wants.
     """
     check_encoding(request.headers.get("content-encoding", ""))
-    return read(model, await request.body())
+    return parse_json_body(model, await request.body())
 
 
 async def form_or_json(model: type[Body], request: Request) -> Body:
@@ -85,7 +85,7 @@ async def _of_body(request: Request) -> dict[str, Any]:
     body = await request.body()
     if media_type == "application/x-www-form-urlencoded":
         return _of_form(body, "body")
-    return parsed(body) if body else {}
+    return parse_json_object(body) if body else {}
 
 
 async def _of_parts(request: Request) -> dict[str, Any]:

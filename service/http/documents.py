@@ -13,7 +13,7 @@ from service.base.errors import InvalidFields, NotStored, UnknownDocument, Unsup
 from service.base.settings import Settings
 from service.http.access import Guards
 from service.http.bodies import fields_of
-from service.http.files import A_FILE, as_file, name_of, translated_name
+from service.http.files import FILE_ANSWER, as_file, name_of, translated_name
 from service.http.json_route import json_route, validated
 from service.http.problems import documented
 from service.jobs.job import Job, Status
@@ -71,7 +71,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
         DOCUMENT_PATH,
         status_code=202,
         response_model_exclude_none=True,
-        responses={**documented(400, 408, 413, 415, 422, 503, 504), **A_FILE},
+        responses={**documented(400, 408, 413, 415, 422, 503, 504), **FILE_ANSWER},
     )
     async def translate_document(form: Annotated[DocumentForm, Form()], _: Request) -> DocumentCard:
         """Translate a file: .docx, .html, .md, .srt or .txt. Its formatting stays."""
@@ -97,7 +97,7 @@ def document_routes(jobs: DocumentJobs, settings: Settings, guards: Guards) -> A
     @router.get(
         "/translate/document/{document_id}/result",
         response_class=Response,
-        responses={**documented(409, 422), **A_FILE},
+        responses={**documented(409, 422), **FILE_ANSWER},
     )
     async def get_result(_: Request, document_id: str, key: str) -> Response:
         """The translated file."""

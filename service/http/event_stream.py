@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.base.errors import RequestError, unexpected
 from service.http.problems import refusal
-from service.schemas.answers import Piece
+from service.schemas.answers import StreamedPiece
 
 EVENTS, LINES, JSON = "text/event-stream", "application/x-ndjson", "application/json"
 QUALITY = re.compile(r"\bq\s*=\s*(\d(?:\.\d*)?)")
@@ -72,4 +72,4 @@ class EventStream(Response):
 
 
 def _name(one: BaseModel) -> str:
-    return "piece" if isinstance(one, Piece) else "answer"
+    return "piece" if isinstance(one, StreamedPiece) else "answer"

@@ -9,8 +9,8 @@ from fastapi import Response
 from service.documents.kinds import BY_NAME
 from service.jobs.job import Job
 
-MOST_CHARACTERS_OF_NAME = 255
-A_FILE: dict[int | str, dict[str, Any]] = {
+MAX_NAME_CHARACTERS = 255
+FILE_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {"description": "The translated file.", "content": {"application/octet-stream": {}}}
 }
 """How OpenAPI describes it."""
@@ -19,7 +19,7 @@ A_FILE: dict[int | str, dict[str, Any]] = {
 def name_of(file_name: str | None) -> str:
     """Without folders."""
     name = "".join(filter(str.isprintable, PurePath((file_name or "").replace("\\", "/")).name))
-    return name if len(name) <= MOST_CHARACTERS_OF_NAME else name[-MOST_CHARACTERS_OF_NAME:]
+    return name if len(name) <= MAX_NAME_CHARACTERS else name[-MAX_NAME_CHARACTERS:]
 
 
 def translated_name(job: Job) -> str:

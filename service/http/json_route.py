@@ -32,10 +32,10 @@ async def read_json(model: type[Body], request: Request) -> Body:
 
     Raises:
         UnsupportedMediaType: it declares to be something else, or compressed.
-        BadRequest, InvalidFields: as `read` does.
+        BadRequest, InvalidFields: as `parse_json_body` does.
     """
     _check_headers(request)
-    return read(model, await request.body())
+    return parse_json_body(model, await request.body())
 
 
 def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitable[Any]] = read_json) -> type[APIRoute]:
@@ -69,7 +69,7 @@ def json_route(guards: Guards, read_body: Callable[[type[Any], Request], Awaitab
     return JsonRoute
 
 
-def read(model: type[Body], body: bytes) -> Body:
+def parse_json_body(model: type[Body], body: bytes) -> Body:
     """What a body says.
 
     Raises:
@@ -79,7 +79,7 @@ def read(model: type[Body], body: bytes) -> Body:
     try:
         return model.model_validate_json(body)
     except ValidationError:  # read again, slower: in Python's words, which have the place of a mistake in characters
-        value = parsed(body)
+        value = parse_json_object(body)
     return validated(model, value)
 
 
@@ -99,7 +99,7 @@ def validated(model: type[Body], value: dict[str, Any]) -> Body:
     raise InvalidFields([(item["loc"], _message(item)) for item in found])
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parse_json_object(body: bytes) -> dict[str, Any]:
     """Raises BadRequest: it is not UTF-8, not JSON, or not an object."""
     try:
         text = body.decode()

@@ -42,7 +42,7 @@ class Middleware:
 
     Args:
         dialects: whose errors are answered in shapes of their own.
-        at_once: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
+        direct_handlers: handlers of POST by their paths. They are called at once: FastAPI's way to them takes as long as they.
         max_body_bytes, body_timeout_s: a body is not read on when it is larger, or announces so, or comes more slowly.
         max_bytes_at: the same, at paths that have a limit of their own.
         access_log: whether to log a line for each request, and not only for some of those that no route takes.
@@ -54,7 +54,7 @@ class Middleware:
         metrics: Metrics,
         serving: Serving,
         dialects: Dialects,
-        at_once: Mapping[str, Handler],
+        direct_handlers: Mapping[str, Handler],
         max_body_bytes: int,
         body_timeout_s: float,
         access_log: bool,
@@ -64,7 +64,7 @@ class Middleware:
         self._metrics = metrics
         self._serving = serving
         self._dialects = dialects
-        self._at_once = at_once
+        self._direct_handlers = direct_handlers
         self._max_body_bytes = max_body_bytes
         self._max_bytes_at = max_bytes_at
         self._body_timeout_s = body_timeout_s
@@ -80,7 +80,7 @@ class Middleware:
         if method == "HEAD":  # the server leaves the body out
             scope = {**scope, "method": "GET"}
         dialect = self._dialects.of(scope["path"])
-        handle = self._at_once.get(scope["path"]) if method == "POST" else None
+        handle = self._direct_handlers.get(scope["path"]) if method == "POST" else None
         max_body_bytes = self._max_bytes_at.get(scope["path"], self._max_body_bytes)
         exchange = _Exchange(scope, receive, send, self._serving, max_body_bytes, self._body_timeout_s)
         try:

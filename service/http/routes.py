@@ -27,8 +27,8 @@ from service.schemas.answers import (
     LanguagesResponse,
     ModelCard,
     ModelsResponse,
-    Piece,
     Status,
+    StreamedPiece,
     TranslateResponse,
 )
 from service.schemas.requests import ClassifyRequest, DetectRequest, EmbedRequest, TranslateRequest
@@ -137,7 +137,7 @@ def operations_routes(serving: Serving, metrics: Metrics) -> APIRouter:
 
 async def _in_pieces(
     serving: Serving, request: TranslateRequest, timeout_s: float, timing: Timing, glossaries: Glossaries
-) -> AsyncGenerator[Piece | TranslateResponse, None]:
+) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
     with serving.use() as models:
         async with aclosing(dispatch.stream(models, request, timeout_s, timing, glossaries)) as pieces:
             async for piece in pieces:

@@ -53,7 +53,7 @@ WHERE id = ? AND owner = ? AND status = 'translating'
 """
 SILENT_LOOKS = 8
 """After so many looks of another server that find nothing new, a server counts as dead."""
-MOST_CLAIMS = 2
+MAX_CLAIMS = 2
 """A job that two servers died with is given up."""
 
 
@@ -185,7 +185,7 @@ class JobStore:
                 is_translated = job_id in running if is_own else looks < SILENT_LOOKS
                 if is_translated:
                     continue
-                if is_own or n_claims < MOST_CLAIMS:
+                if is_own or n_claims < MAX_CLAIMS:
                     database.execute(QUEUE, (is_own, job_id, its_owner))
                 else:
                     self._finish(database, job_id, "error", f"{n_claims} servers ended while they translated it")

@@ -18,9 +18,9 @@ from service.schemas.timing import Timing
 
 PART_CHARACTERS = 4_000
 """Of a part, or of its only text: about as many sentences as wait in line with others at once."""
-PARTS_AT_ONCE = 2
+MAX_RUNNING_PARTS = 2
 """So that models are not idle while the last sentences of a part are written."""
-MOST_TRIES = 6
+MAX_TRIES = 6
 """Of a part whose model is broken: one that cannot be loaded now may be in some seconds."""
 SAMPLE_CHARACTERS = 5_000
 """By which the language of a document is detected."""
@@ -80,7 +80,7 @@ class Translating:
                 n_translated += sum(map(len, part))
                 tell(n_translated)
 
-        workers = [asyncio.create_task(work()) for _ in range(PARTS_AT_ONCE)]
+        workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PARTS)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -108,7 +108,7 @@ class Translating:
             except Broken as error:
                 n_tries += 1
                 # The loop may have died of this part, and where two do the model is taken out for everybody.
-                if isinstance(error, LoopEnded) or n_tries == MOST_TRIES:
+                if isinstance(error, LoopEnded) or n_tries == MAX_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:

@@ -19,7 +19,7 @@ from service.schemas.requests import TranslateRequest
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 2
+MAX_RUNNING = 2
 """Documents that one server translates at the same time."""
 TELL_S = 0.5
 """How often it tells of each, and learns whether it was deleted."""
@@ -137,7 +137,7 @@ class DocumentJobs:
                     looked_at = time.monotonic()
                     await asyncio.to_thread(self._store.queue_again, self._owner, [*self._running.values()])
                 await asyncio.to_thread(self._store.sweep)
-                while len(self._running) < AT_ONCE and not self._serving.draining:
+                while len(self._running) < MAX_RUNNING and not self._serving.draining:
                     job = await asyncio.to_thread(self._store.claim, self._owner)
                     if job is None:
                         break

@@ -17,8 +17,8 @@ from service.schemas.answers import (
     DetectedLanguage,
     Detection,
     DetectResponse,
-    Piece,
     Pivot,
+    StreamedPiece,
     TranslateResponse,
     Translation,
     TranslationUsage,
@@ -73,7 +73,7 @@ async def stream(
     timeout_s: float,
     timing: Timing,
     glossaries: Glossaries | None = None,
-) -> AsyncGenerator[Piece | TranslateResponse, None]:
+) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
     """The same, piece by piece; the whole answer comes last.
 
     Raises:
@@ -96,7 +96,7 @@ async def stream(
             while waiting[index]:
                 piece = waiting[index].pop(0)
                 if piece:
-                    yield Piece(index=index, piece=piece)
+                    yield StreamedPiece(index=index, piece=piece)
                 else:
                     index += 1
         yield await work

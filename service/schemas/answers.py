@@ -148,7 +148,7 @@ class TranslateResponse(BaseModel):
     usage: TranslationUsage
 
 
-class Piece(BaseModel):
+class StreamedPiece(BaseModel):
     """A part of a translation, told as soon as it and those before it are done."""
 
     index: int = Field(description="Of the text.")

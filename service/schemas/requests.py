@@ -35,12 +35,12 @@ def valid_unicode(text: str, where: str = "") -> str:
 MAX_FIELDS = 100
 """Most fields of one object that a client sends; no object has nearly so many."""
 
-Text = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 Texts = Annotated[
     list[str],
     Field(min_length=1, fail_fast=True),
     AfterValidator(_readable),
-    BeforeValidator(_listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
+    BeforeValidator(_listed, json_schema_input_type=NonEmptyText | Annotated[list[NonEmptyText], Field(min_length=1)]),
 ]
 Number = Annotated[int, Field(ge=0)]
 Encoding = Literal["json", "base64"]

@@ -18,7 +18,7 @@ from service.schemas.answers import Evidence, Prediction, ShownToken, TokenEvide
 from service.schemas.requests import ClassifyRequest
 from service.schemas.timing import Timing
 from service.tasks.attention import Seen, Selection, of_windows, refuse_beyond
-from service.tasks.pooling import Reading, pooled, probabilities
+from service.tasks.pooling import WindowLogits, pooled, probabilities
 from service.tasks.windows import shown_in_windows, windows
 from service.text.tokenization import Tokenizer, beside_each, refuse_white_space
 from service.text.tokens import Token
@@ -29,15 +29,15 @@ from service.workers.pool import Pool
 class _Window:
     """A part of a text that one pass reads."""
 
-    reading: Sequence[Reading]
+    reading: Sequence[WindowLogits]
     own: range
     """The places of its tokens that are no special ones."""
     seen: Sequence[Seen] | None
-    without: list[Sequence[Reading]] = field(default_factory=list)
+    without: list[Sequence[WindowLogits]] = field(default_factory=list)
     """The same without each of its own tokens, where there is to be evidence."""
 
     @property
-    def readings(self) -> list[Sequence[Reading]]:
+    def readings(self) -> list[Sequence[WindowLogits]]:
         return [self.reading, *(one for one in self.without if one.source_ids)]
 
 
@@ -59,7 +59,7 @@ class Classifier:
     manifest: Manifest
     provider: Literal["cpu", "cuda"]
     tokenizer: Tokenizer
-    pool: Pool[Reading]
+    pool: Pool[WindowLogits]
     attention_pool: Pool[Seen]
     max_attention_weights: int
     max_evidence_tokens: int
@@ -104,7 +104,7 @@ class Classifier:
             text,
             [
                 _Window(
-                    Sequence(ids, Reading()),
+                    Sequence(ids, WindowLogits()),
                     range(n_before, len(ids) - n_after),
                     Sequence(ids, Seen([], selection)) if selection is not None else None,
                 )
@@ -135,7 +135,7 @@ class Classifier:
         prediction = Prediction(label=label, score=score, scores=dict(ranked), tokens=n_read)
         if not evidence and selection is None:
             return prediction
-        tokens = self.tokenizer.read(text.text)
+        tokens = self.tokenizer.source_tokens(text.text)
         n_before, n_after = self.tokenizer.n_around
         if evidence:
             prediction.evidence = self._evidence(tokens[n_before : len(tokens) - n_after], text.windows)
@@ -165,7 +165,7 @@ class Classifier:
             ],
         )
 
-    def _logits(self, readings: list[Sequence[Reading]]) -> NDArray[np.float64]:
+    def _logits(self, readings: list[Sequence[WindowLogits]]) -> NDArray[np.float64]:
         """Of all windows together (C); where no token is left, no label is likelier than another."""
         pooling = self.manifest.pooling
         assert pooling is not None, "a classifier's manifest has one"
@@ -177,6 +177,6 @@ class Classifier:
         return pooled([reading.output for reading in read], lengths, pooling)
 
 
-def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[Reading]]:
+def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
     """The same tokens without that in each of the places."""
-    return [Sequence([*ids[:i], *ids[i + 1 :]], Reading(), patient=True) for i in places]
+    return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), patient=True) for i in places]

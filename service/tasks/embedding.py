@@ -256,7 +256,7 @@ class Embedder:
 
     def _tokens(self, stretch: _Stretch) -> Iterator[Token]:
         """As they are read, in the text that was sent."""
-        tokens = [token.moved(stretch.start) for token in self.tokenizer.read(stretch.text, stretch.prefix)]
+        tokens = [token.moved(stretch.start) for token in self.tokenizer.source_tokens(stretch.text, stretch.prefix)]
         limit = self.manifest.limits.max_source_tokens
         return shown_in_windows(tokens, limit, stretch.n_before, stretch.n_after)
 

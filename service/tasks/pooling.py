@@ -22,7 +22,7 @@ Activation = Literal["softmax", "sigmoid"]
 
 
 @dataclass
-class Reading:
+class WindowLogits:
     """What a classifier made of one window: a logit per label (C)."""
 
     logits: NDArray[np.float64] | None = None
@@ -34,7 +34,7 @@ def refuse_not_finite(numbers: NDArray[np.float32]) -> None:
         raise FloatingPointError("the model's output is not finite")
 
 
-def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[Reading]]) -> None:
+def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[WindowLogits]]) -> None:
     """What a classification engine runs."""
     found = classify([sequence.source_ids for sequence in sequences])
     for sequence, token_logits in zip(sequences, found, strict=True):
@@ -43,7 +43,7 @@ def read_logits(classify: Classify, pooling: Pooling, sequences: list[Sequence[R
         sequence.output.logits = exact.max(axis=0) if pooling == "max" else exact.mean(axis=0)
 
 
-def pooled(readings: list[Reading], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
+def pooled(readings: list[WindowLogits], lengths: list[int], pooling: Pooling) -> NDArray[np.float64]:
     """Logits (C) of a text, from the readings of its windows and their token counts."""
     logits = np.stack([reading.logits for reading in readings if reading.logits is not None])
     return logits.max(axis=0) if pooling == "max" else np.average(logits, axis=0, weights=lengths)

@@ -17,7 +17,7 @@ from service.text.scripts import scripts_of
 
 UNSERVED = 0.1
 """How probable a language is that no model here reads, beside one that is served."""
-TELLING = 24
+MIN_LETTER_BYTES = 24
 """Letters of a shorter text, in bytes, tell too little to say that it is in none of the languages that are served. Of
 texts in shipped languages with twenty letters and more fewer than 1 in 1,000 are taken for another language's, of
 shorter ones 1 in 140."""
@@ -59,7 +59,7 @@ def identified(text: str, served: Collection[str]) -> list[Identified]:
     if not letters:
         return []
     written = scripts_of(set(letters))
-    is_short = len(letters.encode()) < TELLING
+    is_short = len(letters.encode()) < MIN_LETTER_BYTES
     languages = _languages(frozenset(served), frozenset(written))
     shares: dict[tuple[str, bool], float] = defaultdict(float)
     for form in (text, _words(text)):

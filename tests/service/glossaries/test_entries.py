@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from service.base.errors import InvalidGlossary
 from service.glossaries import entries
-from service.glossaries.entries import MOST_CHARACTERS, MOST_ENTRIES, as_tsv, checked, of_csv, of_tsv
+from service.glossaries.entries import MAX_ENTRIES, MAX_TERM_CHARACTERS, as_tsv, checked, of_csv, of_tsv
 
 TERMS = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
 
@@ -49,7 +49,7 @@ def test_csv(text: str, expected: dict[str, str]) -> None:
         (of_tsv, "a\t ", "line 1: the translation .*empty"),
         (of_tsv, "a\tb\na\tc", "line 2 .* 'a'$"),
         (of_tsv, "a\0\tb", "line 1: the term .*character"),
-        (of_tsv, f"a\t{'b' * (MOST_CHARACTERS + 1)}", "line 1: the translation .* 201 .* 200$"),
+        (of_tsv, f"a\t{'b' * (MAX_TERM_CHARACTERS + 1)}", "line 1: the translation .* 201 .* 200$"),
         (of_csv, "a,b,c", "line 1 .* 2 columns .* 3$"),
         (of_csv, 'a,b\n"c,d', "line 2 .* CSV: unexpected end of data"),
         (of_csv, '"a\nb",c', "line 2: the term .*line end"),
@@ -61,8 +61,8 @@ def test_what_is_no_entry_is_refused_with_its_line(read: object, text: str, part
 
 
 def test_a_dictionary_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MOST_ENTRIES == 10_000
-    monkeypatch.setattr(entries, "MOST_ENTRIES", 2)
+    assert MAX_ENTRIES == 10_000
+    monkeypatch.setattr(entries, "MAX_ENTRIES", 2)
     assert len(of_tsv("a\tb\nc\td")) == 2
     with pytest.raises(InvalidGlossary, match="at most 2 "):
         of_tsv("a\tb\nc\td\ne\tf")

@@ -87,13 +87,13 @@ def test_a_change_that_is_refused_changes_nothing(glossaries: Glossaries, monkey
         glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}, ("en", "EN"): {"a": "b"}})
     with pytest.raises(InvalidGlossary, match="from en to fr"):
         glossaries.create("Two", {("en", "fr"): {"a": "b"}, ("EN", "FR"): {"a": "b"}})
-    monkeypatch.setattr(store, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(store, "MAX_ENTRIES", 2)
     with pytest.raises(InvalidGlossary, match="3 entries; the limit is 2"):
         glossaries.update(made.id, "Beasts", {("en", "fr"): {"a": "b"}})
-    monkeypatch.setattr(store, "MOST_DICTIONARIES", 1)
+    monkeypatch.setattr(store, "MAX_DICTIONARIES", 1)
     with pytest.raises(InvalidGlossary, match="1 dictionaries"):
         glossaries.put(made.id, "en", "de", {"a": "b"})
-    monkeypatch.setattr(store, "MOST_GLOSSARIES", 1)
+    monkeypatch.setattr(store, "MAX_GLOSSARIES", 1)
     with pytest.raises(LimitExceeded, match="1 glossaries"):
         glossaries.create("Two", {})
     assert glossaries.all() == [made]
@@ -123,7 +123,7 @@ async def test_terms_are_those_of_the_languages_and_always_the_newest(glossaries
 
 
 async def test_tables_do_not_pile_up(glossaries: Glossaries, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MOST_TABLES", 2)
+    monkeypatch.setattr(store, "MAX_CACHED_TABLES", 2)
     made = [glossaries.create(str(i), {("en", "fr"): ANIMALS}).id for i in range(3)]
     first = await glossaries.table(made[0], "en", "fr")
     for glossary in (made[1], made[0], made[2]):

@@ -9,7 +9,7 @@ import pytest
 
 from service.base.errors import DocumentFailed, DocumentNotReady, NotStored, QueueFull, UnknownDocument
 from service.jobs.job import Job
-from service.jobs.store import MOST_CLAIMS, SILENT_LOOKS, JobStore
+from service.jobs.store import MAX_CLAIMS, SILENT_LOOKS, JobStore
 from tests.service.fakes import Disk, FakeClock
 
 KEPT_S = 100.0
@@ -48,7 +48,7 @@ def test_a_server_takes_from_itself_what_it_does_not_translate_as_often_as_neede
     """It could not tell what became of it, as on a full disk."""
     one, _ = stores
     job, key = add(one)
-    for _ in range(MOST_CLAIMS + 2):
+    for _ in range(MAX_CLAIMS + 2):
         assert one.claim("a") is not None
         look(one, "a", running=[job.id])
         assert one.get(job.id, key).status == "translating"
@@ -155,7 +155,7 @@ def test_the_job_of_a_server_that_died_is_taken_up_and_no_longer_its_own(
 
 def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore], tmp_path: Path) -> None:
     job, key = add(stores[0])
-    for owner in range(MOST_CLAIMS):
+    for owner in range(MAX_CLAIMS):
         assert stores[0].claim(f"{owner}") is not None
         look(stores[0], "another")
     assert stores[0].claim("another") is None
@@ -166,7 +166,7 @@ def test_a_job_that_servers_die_of_is_given_up(stores: tuple[JobStore, JobStore]
 def test_a_job_that_is_released_is_taken_up_as_often_as_needed(stores: tuple[JobStore, JobStore]) -> None:
     one, other = stores
     job, key = add(one)
-    for _ in range(MOST_CLAIMS + 2):
+    for _ in range(MAX_CLAIMS + 2):
         assert one.claim("a") is not None
         one.tell(job.id, "a", 5)
         one.release(job.id, "a")

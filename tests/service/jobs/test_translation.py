@@ -12,7 +12,7 @@ from service.glossaries.store import Glossaries
 from service.jobs import translation
 from service.jobs.job import Job
 from service.jobs.reading import Texts
-from service.jobs.translation import MOST_TRIES, PARTS_AT_ONCE, Translating, refuse_long_texts
+from service.jobs.translation import MAX_RUNNING_PARTS, MAX_TRIES, Translating, refuse_long_texts
 from service.models import dispatch
 from service.schemas.answers import TranslateResponse, Translation, TranslationUsage
 from service.schemas.requests import TranslateRequest
@@ -74,7 +74,7 @@ async def test_each_text_is_translated_once_in_small_parts(monkeypatch: pytest.M
     asked = [text for request in models.requests for text in request.text]
     assert sorted(asked) == sorted(set(texts))
     assert all(sum(map(len, request.text)) <= 4000 for request in models.requests)
-    assert models.most_running == PARTS_AT_ONCE
+    assert models.most_running == MAX_RUNNING_PARTS
     assert told == sorted(told)
     assert told[-1] == sum(map(len, set(texts)))
     first = models.requests[0]
@@ -97,10 +97,10 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not(monkeypatch:
     models = Models(monkeypatch)
     models.refusals = [QueueFull("full", retry_after_s=0), Silent("silent", retry_after_s=0)] * 3
     assert await translated(models, ["a"]) == ["A"]
-    models.refusals = [Broken("it cannot be loaded", retry_after_s=0)] * (MOST_TRIES - 1)
+    models.refusals = [Broken("it cannot be loaded", retry_after_s=0)] * (MAX_TRIES - 1)
     assert await translated(models, ["a"]) == ["A"]
     for refusals in (
-        [Broken("broken", retry_after_s=0)] * 2 * MOST_TRIES,
+        [Broken("broken", retry_after_s=0)] * 2 * MAX_TRIES,
         [UnprocessableRequest("a reason")],
         [LoopEnded("it may have been this")],
     ):

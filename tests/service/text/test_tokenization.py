@@ -8,7 +8,7 @@ import tokenizers
 from tokenizers import normalizers
 
 from service.base.errors import ArtifactRefused, DeadlinePassed
-from service.text.tokenization import SHORT, Tokenizer, beside_each
+from service.text.tokenization import MAX_CHARACTERS_WITHOUT_THREAD, Tokenizer, beside_each
 from tests.service.fakes import PATIENCE_S
 from tests.service.text.byte_level import byte_level_bpe
 from tests.service.tiny_artifacts import EOS
@@ -75,12 +75,12 @@ def test_a_vocabulary_writes_what_it_has_in_more_than_bytes(normalizing: Tokeniz
 def test_tokens_of_a_source_cover_the_text_as_it_was_sent(normalizing: Tokenizer) -> None:
     text = "e\u0301té， ｄog\u00ad… e\u0301"
     assert normalizing.encode([text]) == normalizing.encode(["été, dog... é"])
-    words = {text[token.start : token.end] for token in normalizing.read(text)}
+    words = {text[token.start : token.end] for token in normalizing.source_tokens(text)}
     assert {"e\u0301té", "，", "ｄog", "e\u0301"} <= words
 
 
 def test_the_end_of_sequence_covers_nothing(tokenizer: Tokenizer) -> None:
-    assert [(token.start, token.end) for token in tokenizer.read("a cat")] == [(0, 1), (2, 5), (5, 5)]
+    assert [(token.start, token.end) for token in tokenizer.source_tokens("a cat")] == [(0, 1), (2, 5), (5, 5)]
 
 
 def test_any_white_space_is_read_as_a_space(tokenizer: Tokenizer) -> None:
@@ -121,13 +121,16 @@ class Slow:
         return len(text)
 
 
-LONG = ["a" * SHORT, "b" * SHORT]
+LONG = ["a" * MAX_CHARACTERS_WITHOUT_THREAD, "b" * MAX_CHARACTERS_WITHOUT_THREAD]
 
 
 @pytest.mark.anyio
 async def test_each_of_several_texts_is_worked_on_in_order() -> None:
     assert await beside_each(["abc", "d"], len, 4, PATIENCE_S) == [3, 1]
-    assert await beside_each(LONG, len, 2 * SHORT, PATIENCE_S) == [SHORT, SHORT]
+    assert await beside_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S) == [
+        MAX_CHARACTERS_WITHOUT_THREAD,
+        MAX_CHARACTERS_WITHOUT_THREAD,
+    ]
 
 
 @pytest.mark.anyio
@@ -136,7 +139,7 @@ async def test_texts_that_nobody_waits_for_are_left(reason: str, monkeypatch: py
     slow, threads = Slow(), ThreadPoolExecutor()
     monkeypatch.setattr("service.text.tokenization._THREADS", threads)
     timeout_s = 0.001 if reason == "deadline" else PATIENCE_S
-    waiting = asyncio.ensure_future(beside_each(LONG, slow, 2 * SHORT, timeout_s))
+    waiting = asyncio.ensure_future(beside_each(LONG, slow, 2 * MAX_CHARACTERS_WITHOUT_THREAD, timeout_s))
     if reason == "deadline":
         with pytest.raises(DeadlinePassed):
             await waiting
