@@ -1,6 +1,6 @@
 """Glossaries in a database: each has a name and any number of dictionaries, one for a pair of languages.
 
-Whoever may ask the service sees all of them, and may change them.
+Every client of the service can see and change all of them.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ CODE = re.compile(r"[\w<>-]{1,35}", re.ASCII)
 
 MAX_GLOSSARIES = 1_000
 MAX_DICTIONARIES = 100
-"""Of one glossary."""
+"""Limit of one glossary."""
 MAX_NAMED_GLOSSARIES = 5
-"""Of one request."""
+"""Limit of one request."""
 MAX_CACHED_TABLES = 16
-"""Dictionaries that are kept ready to look terms up."""
+"""How many term tables stay in memory."""
 
 Pair = tuple[str, str]
 """A source language and a target language."""
@@ -69,18 +69,25 @@ class Glossary:
 
 
 class Glossaries:
-    """Every method may be called from any thread, and waits for the disk; `table` is for the event loop.
+    """All stored glossaries.
+
+    Every method may be called from any thread, and waits for the disk; only `table` is for the event loop.
 
     Args:
-        directory: where the database is, or will be.
+        directory: the folder of the database, which is made when the first glossary is stored.
     """
 
     def __init__(self, directory: Path) -> None:
         self._database = Database(directory / "glossaries.sqlite", SCHEMA)
-        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # by versions of dictionaries
+        self._tables: OrderedDict[tuple[Any, ...], TermTable] = OrderedDict()  # keys: the versions of the dictionaries
 
     def create(self, name: str, dictionaries: Mapping[Pair, Entries]) -> Glossary:
-        """Raises InvalidGlossary, LimitExceeded: two dictionaries have one pair, or there are too many of something."""
+        """Store a new glossary.
+
+        Raises:
+            InvalidGlossary: two dictionaries are of one language pair, or one is too large.
+            LimitExceeded: there are too many glossaries.
+        """
         glossary_id = str(uuid.uuid4())
         with self._database.writing() as database:
             (n_glossaries,) = database.execute("SELECT COUNT(*) FROM glossaries").fetchone()
@@ -95,25 +102,25 @@ class Glossaries:
             return self._get(database, glossary_id)
 
     def all(self) -> list[Glossary]:
-        """The oldest first."""
+        """Return all glossaries, the oldest first."""
         with self._database.reading() as database:
             ids = database.execute("SELECT id FROM glossaries ORDER BY created_at, id").fetchall()
             return [self._get(database, glossary_id) for (glossary_id,) in ids]
 
     def get(self, glossary_id: str) -> Glossary:
-        """Raises UnknownGlossary."""
+        """Return a glossary. Raises UnknownGlossary."""
         with self._database.reading() as database:
             return self._get(database, glossary_id)
 
     def whole(self, glossary_id: str) -> tuple[Glossary, list[dict[str, str]]]:
-        """A glossary, and the entries of each of its dictionaries. Raises UnknownGlossary."""
+        """Return a glossary and the entries of each of its dictionaries. Raises UnknownGlossary."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
             pairs = [(one.source, one.target) for one in glossary.dictionaries]
             return glossary, [self._entries(database, glossary_id, pair) or {} for pair in pairs]
 
     def entries(self, glossary_id: str, source: str, target: str) -> dict[str, str]:
-        """Raises UnknownGlossary: or it has no such dictionary."""
+        """Return the entries of one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.reading() as database:
             glossary = self._get(database, glossary_id)
             entries = self._entries(database, glossary_id, _pair(source, target))
@@ -124,12 +131,12 @@ class Glossaries:
     def update(
         self, glossary_id: str, name: str | None = None, dictionaries: Mapping[Pair, Entries] | None = None
     ) -> Glossary:
-        """Give it another name, and add entries to dictionaries, which are made where there are none. An entry replaces
-        the one of the same term.
+        """Rename a glossary, and add entries to its dictionaries. Missing dictionaries are made. A new entry replaces
+        an old one with the same term.
 
         Raises:
-            UnknownGlossary: there is none.
-            InvalidGlossary: there would be too many of something.
+            UnknownGlossary: no glossary has this id.
+            InvalidGlossary: there would be too many entries or dictionaries.
         """
         with self._database.writing() as database:
             self._get(database, glossary_id)
@@ -141,11 +148,11 @@ class Glossaries:
             return self._get(database, glossary_id)
 
     def put(self, glossary_id: str, source: str, target: str, entries: Entries) -> Dictionary:
-        """Put a dictionary in place of the one of the same pair, or beside the others.
+        """Store a dictionary, in place of the one of the same language pair if there is one.
 
         Raises:
-            UnknownGlossary: there is none.
-            InvalidGlossary: there are too many of something.
+            UnknownGlossary: no glossary has this id.
+            InvalidGlossary: there would be too many entries or dictionaries.
         """
         pair = _pair(source, target)
         with self._database.writing() as database:
@@ -154,13 +161,13 @@ class Glossaries:
         return Dictionary(*pair, len(entries))
 
     def delete(self, glossary_id: str) -> None:
-        """Raises UnknownGlossary."""
+        """Delete a glossary. Raises UnknownGlossary."""
         with self._database.writing() as database:
             self._get(database, glossary_id)
             database.execute("DELETE FROM glossaries WHERE id = ?", (glossary_id,))
 
     def delete_dictionary(self, glossary_id: str, source: str, target: str) -> None:
-        """Raises UnknownGlossary: or it has no such dictionary."""
+        """Delete one dictionary. Raises UnknownGlossary: it does not exist."""
         with self._database.writing() as database:
             glossary = self._get(database, glossary_id)
             where = (glossary_id, *_pair(source, target))
@@ -169,14 +176,15 @@ class Glossaries:
                 raise UnknownGlossary(_no_dictionary(glossary, source, target))
 
     async def table(self, glossary_id: str, source: str, target: str) -> TermTable:
-        """What finds the terms of the dictionary for a pair of languages, of which regions count as far as they can.
+        """Return the terms for a language pair. A dictionary of the same region comes before one of another region.
 
         Args:
-            glossary_id: one, or several with commas between them. Of those that have a term the first counts.
+            glossary_id: one id, or several separated by commas; where several have a term, the first one counts.
 
         Raises:
-            UnknownGlossary: there is none.
-            GlossaryMismatch, LimitExceeded: it has no dictionary for these languages, or there are too many.
+            UnknownGlossary: no glossary has this id.
+            GlossaryMismatch: a glossary has no dictionary for these languages.
+            LimitExceeded: there are too many ids.
         """
         return await asyncio.to_thread(self._table, glossary_id, source, target)
 
@@ -232,7 +240,7 @@ def _put(database: sqlite3.Connection, glossary_id: str, pair: Pair, entries: En
 
 
 def _pair(source: str, target: str) -> Pair:
-    """Raises InvalidGlossary: one is no language, or both are the same."""
+    """Return both languages in canonical form. Raises InvalidGlossary: one is not a language, or both are the same."""
     for code in (source, target):
         if not CODE.fullmatch(code):
             raise InvalidGlossary(f"{code} is not a language code")
@@ -243,7 +251,7 @@ def _pair(source: str, target: str) -> Pair:
 
 
 def _closest(glossary: Glossary, source: str, target: str) -> Pair:
-    """The dictionary for these languages, or for what may stand for them: en for en-GB. Raises GlossaryMismatch."""
+    """Return the dictionary for these languages, or for close ones: en for en-GB. Raises GlossaryMismatch."""
     wanted = _pair(source, target)
     pairs = [(one.source, one.target) for one in glossary.dictionaries]
     meant = [pair for pair in pairs if all(map(are_same, pair, wanted))]

@@ -1,7 +1,7 @@
-"""Classification: the windows of texts go through the engine, and their logits are pooled.
+"""Classification: an engine computes the logits of each window of a text, which are then pooled.
 
-Evidence is what an answer loses without each of its tokens (Li et al. 2016, "Understanding Neural Networks through
-Representation Erasure"): one more reading for each, in the same batches as everybody's.
+Evidence is how much the logits lose without each token (Li et al. 2016, "Understanding Neural Networks through
+Representation Erasure"). It takes one more pass for each token, in the same batches as other requests.
 """
 
 from collections.abc import Iterable
@@ -27,14 +27,14 @@ from service.workers.pool import Pool
 
 @dataclass(frozen=True)
 class _Window:
-    """A part of a text that one pass reads."""
+    """A part of a text that fits into one pass."""
 
     reading: Sequence[WindowLogits]
     own: range
-    """The places of its tokens that are no special ones."""
+    """Places of the tokens that are not special ones."""
     seen: Sequence[Seen] | None
     without: list[Sequence[WindowLogits]] = field(default_factory=list)
-    """The same without each of its own tokens, where there is to be evidence."""
+    """The window without each of its own tokens; empty unless evidence is requested."""
 
     @property
     def readings(self) -> list[Sequence[WindowLogits]]:
@@ -49,11 +49,11 @@ class _Text:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """One classification model, as requests see it.
+    """Classifies texts with one model.
 
     Args:
-        max_attention_weights: most numbers in the attention matrices of one answer.
-        max_evidence_tokens: most tokens that are read for the evidence of one answer.
+        max_attention_weights: the most numbers in the attention matrices of one answer.
+        max_evidence_tokens: the most tokens that are read for the evidence of one answer.
     """
 
     manifest: Manifest
@@ -65,13 +65,13 @@ class Classifier:
     max_evidence_tokens: int
 
     async def classify(self, request: ClassifyRequest, timeout_s: float, timing: Timing) -> list[Prediction]:
-        """One prediction per text, in order.
+        """Return one prediction for each text, in order.
 
         Raises:
             EmptyText: a text has nothing to read.
             InvalidFields: the model does not have the requested attention.
             LimitExceeded: attention or evidence would have too many numbers.
-            RequestError: what the engines raise.
+            RequestError: an engine failed or is not available.
         """
         deadline = self.pool.clock() + timeout_s
         refuse_white_space(request.text, "classify")
@@ -166,17 +166,17 @@ class Classifier:
         )
 
     def _logits(self, readings: list[Sequence[WindowLogits]]) -> NDArray[np.float64]:
-        """Of all windows together (C); where no token is left, no label is likelier than another."""
+        """Return the logits (C) of all windows together; zeros if no token is left."""
         pooling = self.manifest.pooling
         assert pooling is not None, "a classifier's manifest has one"
         read = [reading for reading in readings if reading.source_ids]
         if not read:
             return np.zeros(len(self.manifest.labels))
-        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # which are no part of a mean there
+        n_special = sum(self.tokenizer.n_around) if pooling == "first" else 0  # not part of the mean then
         lengths = [max(1, len(reading.source_ids) - n_special) for reading in read]
         return pooled([reading.output for reading in read], lengths, pooling)
 
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[WindowLogits]]:
-    """The same tokens without that in each of the places."""
+    """Return, for each place, the tokens without the one there."""
     return [Sequence([*ids[:i], *ids[i + 1 :]], WindowLogits(), patient=True) for i in places]

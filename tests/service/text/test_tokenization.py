@@ -127,10 +127,8 @@ LONG = ["a" * MAX_CHARACTERS_WITHOUT_THREAD, "b" * MAX_CHARACTERS_WITHOUT_THREAD
 @pytest.mark.anyio
 async def test_each_of_several_texts_is_worked_on_in_order() -> None:
     assert await beside_each(["abc", "d"], len, 4, PATIENCE_S) == [3, 1]
-    assert await beside_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S) == [
-        MAX_CHARACTERS_WITHOUT_THREAD,
-        MAX_CHARACTERS_WITHOUT_THREAD,
-    ]
+    found = await beside_each(LONG, len, 2 * MAX_CHARACTERS_WITHOUT_THREAD, PATIENCE_S)
+    assert found == [MAX_CHARACTERS_WITHOUT_THREAD, MAX_CHARACTERS_WITHOUT_THREAD]
 
 
 @pytest.mark.anyio
