@@ -28,6 +28,10 @@ KUBERNETES_NAMES = re.compile(r"(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d
 `ATTEND_PORT` is known by its value."""
 
 
+SUBJECT = re.compile(r"^\w+ should ")
+"""Pydantic's messages begin with "Input should"."""
+
+
 def take_arguments(arguments: Sequence[str]) -> None:
     """Print the help or the version and exit, if an argument asks for it; exit with status 2 for any other argument."""
     parser = argparse.ArgumentParser(
@@ -93,7 +97,7 @@ def _variable(setting: str) -> str:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    setting, message = str(problem["loc"][0]), problem["msg"].removeprefix("Value error, ")
+    setting, message = str(problem["loc"][0]), SUBJECT.sub("must ", problem["msg"].removeprefix("Value error, "))
     if setting == "api_keys":
         return f"{_variable(setting)} {message}"
     return f"{_variable(setting)} is {problem['input']!r}: {message}"

@@ -17,7 +17,7 @@ from service.http.dialect import Dialect, ErrorBody, Sent
 from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import Status
-from service.schemas.requests import ClassifyRequest, EmbedRequest, Text, Texts, TranslateRequest
+from service.schemas.requests import ClassifyRequest, EmbedRequest, NonEmptyText, Texts, TranslateRequest
 from service.tasks.classification import Classifier
 from service.tasks.context import Context
 from service.tasks.translation import Translator
@@ -47,7 +47,7 @@ class HuggingFaceError(ErrorBody):
 
 class OfEmbeddings(Sent):
     normalize: bool | None = Field(default=None, description="Whether embeddings have length 1, as by default.")
-    prompt_name: Text | None = Field(default=None, description="A prompt that the model has.")
+    prompt_name: NonEmptyText | None = Field(default=None, description="A prompt that the model has.")
     dimensions: int | None = Field(default=None, description="The model's own, if they are given.")
     encoding_format: Literal["float"] | None = None
 
@@ -64,8 +64,8 @@ class Parameters(OfEmbeddings):
 
 
 class Similarity(Sent):
-    source_sentence: Text
-    sentences: Annotated[list[Text], Field(min_length=1, fail_fast=True)]
+    source_sentence: NonEmptyText
+    sentences: Annotated[list[NonEmptyText], Field(min_length=1, fail_fast=True)]
 
 
 Inputs = Annotated[

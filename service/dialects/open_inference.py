@@ -24,7 +24,7 @@ from service.http.dialect import Dialect, ErrorBody, Sent
 from service.models.catalog import Model
 from service.models.models import Models
 from service.schemas.answers import encoded
-from service.schemas.requests import Text
+from service.schemas.requests import NonEmptyText
 
 MODEL = "/v2/models/{name:path}"
 """Names may have slashes, so that what is longer is tried first: of decorators that is the lower one."""
@@ -70,7 +70,7 @@ class IndexedModel(BaseModel):
 
 
 class GenerateRequest(Sent):
-    text_input: Text
+    text_input: NonEmptyText
     parameters: Options = Field(default={}, description="As those of infer.")
 
 

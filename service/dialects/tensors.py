@@ -21,7 +21,7 @@ from service.base.errors import BadRequest, TooLarge, UnprocessableRequest, Unsu
 from service.http.bodies import ReadBody
 from service.http.compression import compressed_response
 from service.http.dialect import Sent
-from service.http.json_route import Body, read
+from service.http.json_route import Body, parse_json_body
 from service.schemas.answers import encoded
 from service.schemas.requests import valid_unicode
 
@@ -183,7 +183,7 @@ def read_tensors(max_bytes: int) -> ReadBody:
         length = request.headers.get(LENGTH)
         end = len(body) if length is None else _length(length, body)
         try:
-            found = read(model, body[:end])
+            found = parse_json_body(model, body[:end])
         except BadRequest as error:
             raise BadRequest(f"{error}; {STALE}") if length is not None else error from None
         _share_out(body[end:], found.inputs if isinstance(found, InferRequest) else [])

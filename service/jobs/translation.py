@@ -1,4 +1,4 @@
-"""One document through the models: part by part, so that a long one is not refused, and others have their turn."""
+"""Translates a document part by part, so that long ones are not refused, and other requests have their turn."""
 
 import asyncio
 import json
@@ -14,13 +14,13 @@ from service.schemas.requests import TranslateRequest
 from service.tasks.context import Context
 
 PART_CHARACTERS = 4_000
-"""Of a part, or of its only text: about as many sentences as wait in line with others at once."""
-PARTS_AT_ONCE = 2
-"""So that models are not idle while the last sentences of a part are written."""
-MOST_TRIES = 6
-"""Of a part whose model is broken: one that cannot be loaded now may be in some seconds."""
+"""A part ends here, unless a single text is longer: about as many sentences as one request queues at first."""
+MAX_RUNNING_PARTS = 2
+"""Two, so that models are not idle while the last sentences of a part are written."""
+MAX_TRIES = 6
+"""How often a part is tried while its model is broken: it may be loaded some seconds later."""
 SAMPLE_CHARACTERS = 5_000
-"""By which the language of a document is detected."""
+"""The language of a document is detected from its beginning."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Translating:
     settings: Settings
 
     async def languages(self, document: Texts, request: TranslateRequest, timeout_s: float) -> tuple[str, str]:
-        """From which language into which a document is translated. A document is in one language, by what it begins
-        with: a cell of a table is too short to tell.
+        """Return source and target of a document. All of it has the language of its beginning, since a single table
+        cell is too short to detect one.
 
         Raises:
-            RequestError: nothing here does that.
+            RequestError: no model translates between these languages.
         """
         sample: list[str] = []
         for text in document.texts:
@@ -46,14 +46,14 @@ class Translating:
         return await self.models.languages(asked, timeout_s)
 
     async def texts(self, document: Texts, job: Job, ends_at: float, tell: Callable[[int], None]) -> list[str]:
-        """A translation for each text of a document; texts that are the same are translated once.
+        """Return a translation of each text. Equal texts are translated once.
 
         Args:
-            ends_at: in seconds of the event loop's clock.
-            tell: gets the number of characters whenever some more are translated.
+            ends_at: deadline on the event loop's clock.
+            tell: called with the number of characters translated so far.
 
         Raises:
-            RequestError: what translations raise; but a full queue, or a model that does not answer now, is waited for.
+            RequestError: a translation failed. A full queue or a busy model is waited for instead.
         """
         known: dict[str, str] = {}
         n_translated = 0
@@ -68,7 +68,7 @@ class Translating:
                 n_translated += sum(map(len, part))
                 tell(n_translated)
 
-        workers = [asyncio.create_task(work()) for _ in range(PARTS_AT_ONCE)]
+        workers = [asyncio.create_task(work()) for _ in range(MAX_RUNNING_PARTS)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -89,8 +89,8 @@ class Translating:
                 await asyncio.sleep(error.retry_after_s)
             except Broken as error:
                 n_tries += 1
-                # The loop may have died of this part, and where two do the model is taken out for everybody.
-                if isinstance(error, LoopEnded) or n_tries == MOST_TRIES:
+                # The worker may have died because of this part; a second death would take the model out for everybody.
+                if isinstance(error, LoopEnded) or n_tries == MAX_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:

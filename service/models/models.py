@@ -35,8 +35,8 @@ from service.schemas.answers import (
     DetectResponse,
     EmbedResponse,
     EmbedUsage,
-    Piece,
     Pivot,
+    StreamedPiece,
     TranslateResponse,
     Translation,
     TranslationUsage,
@@ -123,7 +123,7 @@ class Models:
 
     async def stream(
         self, request: TranslateRequest, context: Context
-    ) -> AsyncGenerator[Piece | TranslateResponse, None]:
+    ) -> AsyncGenerator[StreamedPiece | TranslateResponse, None]:
         """Translate as `translate` does, piece by piece; the whole answer comes last.
 
         Raises:
@@ -146,7 +146,7 @@ class Models:
                 while waiting[index]:
                     piece = waiting[index].pop(0)
                     if piece:
-                        yield Piece(index=index, piece=piece)
+                        yield StreamedPiece(index=index, piece=piece)
                     else:
                         index += 1
             yield await work

@@ -96,7 +96,7 @@ def create_app(
         metrics=metrics,
         serving=serving,
         dialects=dialects,
-        at_once={
+        direct_handlers={
             route.path: route.get_route_handler()
             for router in (of_models, of_glossaries, of_documents, *of_dialects)
             for route in router.routes

@@ -99,7 +99,7 @@ class Reader:
             inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
-            tokens = self.tokenizer.read(text, sentence.prefix) if inside else []
+            tokens = self.tokenizer.source_tokens(text, sentence.prefix) if inside else []
             for number in inside[:MOST_SLOTS]:
                 slot = slots.of(number)
                 assert slot is not None, "it has a stand-in"

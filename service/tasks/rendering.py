@@ -137,8 +137,8 @@ def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tok
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         if sentence.seen is None:
             continue
-        source = tokenizer.read(sentence.span.of(paragraph.protected.text), sentence.prefix)
-        target = tokenizer.written(sentence.hypothesis().token_ids)
+        source = tokenizer.source_tokens(sentence.span.of(paragraph.protected.text), sentence.prefix)
+        target = tokenizer.target_tokens(sentence.hypothesis().token_ids)
         weights = sentence.seen.output.weights
         sentences.append(
             AlignedSentence(
@@ -177,7 +177,7 @@ def slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer,
     for sentence, target in zip(paragraph.sentences, targets, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []
         found = [(number, slot) for number, slot in sentence.slots if slot.target_id in token_ids]
-        tokens = tokenizer.written(token_ids) if found else []
+        tokens = tokenizer.target_tokens(token_ids) if found else []
         for number, slot in found:
             places[number] = tokens[token_ids.index(slot.target_id)].moved(target.start).span
     return places | _between_sentences(paragraph, targets)

@@ -33,7 +33,7 @@ OTHER_SPACE = re.compile(r"[^\S ]")
 OPERATORS = frozenset("<>|^\\")
 """Signs of ASCII that a vocabulary may have in bytes only."""
 
-SHORT = 500
+MAX_CHARACTERS_WITHOUT_THREAD = 500
 """So many characters take 65 us to split and tokenize, as long as handing them to a thread and back."""
 
 
@@ -169,7 +169,7 @@ class Tokenizer:
             texts = [located([self.pieces[i] for i in ids])[0].rstrip() for ids in token_ids]
         return [text.translate(WINDOWS_1252).replace(REPLACEMENT, "") for text in texts]
 
-    def read(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
+    def source_tokens(self, text: str, prefix: Sequence[int] = ()) -> list[Token]:
         """Each token of a source text, with the characters that it covers, whatever the tokenizer reads them as.
 
         Args:
@@ -195,7 +195,7 @@ class Tokenizer:
             return str(self._tokenizer.id_to_token(token_id))
         return next(piece for piece, i in self._vocabulary.source.items() if i == token_id)
 
-    def written(self, token_ids: list[int]) -> list[Token]:
+    def target_tokens(self, token_ids: list[int]) -> list[Token]:
         """Each token with the characters that it covers of the text that it is decoded to."""
         return located([self.pieces[token_id] for token_id in token_ids])[1]
 
@@ -223,7 +223,7 @@ async def beside_each(
     Raises:
         DeadlinePassed: it took longer than `timeout_s`.
     """
-    if n_characters <= SHORT:
+    if n_characters <= MAX_CHARACTERS_WITHOUT_THREAD:
         return [work(item) for item in items]
     given_up = threading.Event()
 

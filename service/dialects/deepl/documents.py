@@ -13,7 +13,7 @@ from service.base.settings import Settings
 from service.dialects.deepl.fields import DeepLFields
 from service.dialects.deepl.translate import glossary_id_of, languages
 from service.http.bodies import form_or_json
-from service.http.files import A_FILE, as_file, name_of
+from service.http.files import FILE_ANSWER, as_file, name_of
 from service.http.json_route import validated
 from service.http.stores import stores_of
 from service.jobs.job import Job
@@ -93,7 +93,7 @@ def add_documents(router: APIRouter, uploads: APIRouter, models: Models, setting
         """How far it is."""
         return DeepLDocumentStatus.of(await stores_of(http).documents.get(document_id, request.document_key))
 
-    @router.post("/v2/document/{document_id}/result", response_class=Response, responses=A_FILE)
+    @router.post("/v2/document/{document_id}/result", response_class=Response, responses=FILE_ANSWER)
     async def document_result(request: DeepLDocumentKey, http: Request, document_id: str) -> Response:
         """The translated file."""
         return as_file(*await stores_of(http).documents.result(document_id, request.document_key))

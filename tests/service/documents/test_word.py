@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from service.base.errors import TooLarge, UnprocessableRequest
+from service.base.errors import InvalidDocument, TooLarge
 from service.documents import word
 from service.documents.wrapping import visible
 from service.markup.document import parse
@@ -314,7 +314,7 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("xml", "detail"),
+    ("xml", "part"),
     [
         ("<w:document", "word/document.xml is damaged: "),
         ("", "word/document.xml is damaged: "),
@@ -324,22 +324,22 @@ def test_groups_in_groups_are_read_as_deep_as_xml_may_be() -> None:
         ("<a>&b;</a>", "word/document.xml is damaged: Entity 'b' not defined"),
     ],
 )
-def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, detail: str) -> None:
+def test_xml_that_is_damaged_or_names_entities_is_refused(xml: str, part: str) -> None:
     for encoding in ("utf-8", "utf-16"):
-        with pytest.raises(UnprocessableRequest, match=re.escape(detail)):
+        with pytest.raises(InvalidDocument, match=re.escape(part)):
             word.read(zipped({"word/document.xml": xml.encode(encoding)}), MOST_BYTES)
 
 
 def test_what_is_too_large_unpacked_is_refused_before_it_is_unpacked() -> None:
     bomb = by_hand("", more={"word/media/zeros.bin": bytes(MOST_BYTES)})
     assert len(bomb) < 10_000
-    with pytest.raises(TooLarge, match=f"unpacked the file has \\d+ bytes, the limit is {MOST_BYTES}"):
+    with pytest.raises(TooLarge, match=f"unpacked .* \\d+ bytes; the limit is {MOST_BYTES}"):
         word.read(bomb, MOST_BYTES)
     tags = zipped({"word/document.xml": "<a>" + "<b/>" * 1_000_001 + "</a>"})
-    with pytest.raises(TooLarge, match="has 1000003 tags, the limit is 1000000"):
+    with pytest.raises(TooLarge, match="1000003 tags; the limit is 1000000"):
         word.read(tags, 2**23)
     many = zipped({f"{i}": "" for i in range(10_001)})
-    with pytest.raises(TooLarge, match="has 10001 files in it"):
+    with pytest.raises(TooLarge, match="10001 files"):
         word.read(many, MOST_BYTES)
 
 
@@ -348,18 +348,18 @@ def test_a_bomb_that_lies_about_its_size_is_not_unpacked_further() -> None:
     size = MOST_BYTES.to_bytes(4, "little")
     while (at := data.find(size)) >= 0:
         data[at : at + 4] = (10).to_bytes(4, "little")
-    with pytest.raises(UnprocessableRequest, match="the file is a damaged zip: Bad CRC-32"):
+    with pytest.raises(InvalidDocument, match="damaged zip: Bad CRC-32"):
         word.read(bytes(data), MOST_BYTES)
 
 
 def test_a_damaged_zip_is_refused_wherever_it_is_damaged() -> None:
     data = by_hand(paragraph(run("text")))
     for end in range(4, len(data), 37):
-        with pytest.raises(UnprocessableRequest, match="the file is a damaged zip"):
+        with pytest.raises(InvalidDocument, match="damaged zip"):
             word.read(data[:end], MOST_BYTES)
     for at in range(4, len(data), 11):
         broken = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-        with suppress(UnprocessableRequest, TooLarge):
+        with suppress(InvalidDocument, TooLarge):
             word.read(broken, MOST_BYTES)
 
 
@@ -369,14 +369,14 @@ def test_zips_that_no_office_writes_are_refused() -> None:
         with zipfile.ZipFile(buffer, "w") as writing:
             writing.writestr("word/document.xml", "<a/>")
             writing.writestr("word/document.xml", "<b/>")
-    with pytest.raises(UnprocessableRequest, match="two files in it have the same name"):
+    with pytest.raises(InvalidDocument, match="the same name"):
         word.read(buffer.getvalue(), MOST_BYTES)
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_LZMA) as writing:
         writing.writestr("word/document.xml", "<a/>")
-    with pytest.raises(UnprocessableRequest, match="is compressed in a way that documents do not use"):
+    with pytest.raises(InvalidDocument, match="compressed"):
         word.read(buffer.getvalue(), MOST_BYTES)
     encrypted = bytearray(zipped({"word/document.xml": "<a/>"}))
     encrypted[encrypted.index(b"PK\x01\x02") + 8] |= 1
-    with pytest.raises(UnprocessableRequest, match="is encrypted"):
+    with pytest.raises(InvalidDocument, match="encrypted"):
         word.read(bytes(encrypted), MOST_BYTES)

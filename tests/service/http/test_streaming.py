@@ -10,7 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from service.base.errors import DeadlinePassed
+from service.base.errors import (
+    DeadlinePassed,
+    InvalidFields,
+    RequestError,
+    UnknownModel,
+    UnsupportedLanguagePair,
+    UnsupportedOption,
+)
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.models.assembly import load_catalog
@@ -159,15 +166,19 @@ async def test_through_a_pivot_the_pieces_are_those_of_the_second_leg(
 
 
 @pytest.mark.parametrize(
-    ("body", "status"),
-    [({"text": ""}, 422), ({"text": "a", "attention": True}, 422), ({"text": "a", "target": "xx"}, 422),
-     ({"text": "a", "model": "none"}, 404)],
-)  # fmt: skip
+    ("body", "error"),
+    [
+        ({"text": ""}, InvalidFields),
+        ({"text": "a", "attention": True}, UnsupportedOption),
+        ({"text": "a", "target": "xx"}, UnsupportedLanguagePair),
+        ({"text": "a", "model": "none"}, UnknownModel),
+    ],
+)
 async def test_what_fails_before_the_first_piece_has_its_own_status(
-    serve: Serve, body: dict[str, Any], status: int
+    serve: Serve, body: dict[str, Any], error: type[RequestError]
 ) -> None:
     async with serve() as client:
-        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), status)
+        problem(await client.post("/translate", json=body, headers={"Accept": "text/event-stream"}), error)
 
 
 async def test_an_error_behind_the_first_piece_is_the_last_event(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import TooLarge, UnprocessableRequest, UnsupportedMediaType
+from service.base.errors import InvalidDocument, TooLarge, UnsupportedFileType
 from service.documents import __main__ as reader
 from service.documents import word
 from service.documents.messages import LENGTHS
@@ -48,13 +48,14 @@ async def test_a_document_is_the_same_wherever_it_is_read(documents: DocumentRea
 
 @pytest.mark.parametrize("padding", [b"", b" " * MAX_SMALL_BYTES])
 async def test_what_cannot_be_read_is_refused_wherever_it_is_read(documents: DocumentReader, padding: bytes) -> None:
-    for name, data, error, detail in (
-        ("a.pdf", b"%PDF", UnsupportedMediaType, "the file is a PDF"),
-        ("a.srt", b"x", UnprocessableRequest, "no subtitles"),
-        ("a.docx", by_hand("", more={"zeros": bytes(MOST_BYTES)}), TooLarge, "unpacked the file has"),
+    for name, data, error in (
+        ("a.pdf", b"%PDF", UnsupportedFileType),
+        ("a.srt", b"x", InvalidDocument),
+        ("a.docx", by_hand("", more={"zeros": bytes(MOST_BYTES)}), TooLarge),
     ):
-        with pytest.raises(error, match=detail):
+        with pytest.raises(error) as refused:
             await documents.read(name, data + padding)
+        assert type(refused.value) is error
 
 
 async def test_one_process_reads_all_documents_and_ends_when_there_are_none(
@@ -80,14 +81,14 @@ async def test_a_process_that_dies_or_hangs_is_replaced(
     hanging = asyncio.create_task(documents.read("a.docx", WORD))
     await asyncio.sleep(0)
     os.kill(process.pid, signal.SIGKILL)
-    with pytest.raises(UnprocessableRequest, match="the process that reads it ended"):
+    with pytest.raises(InvalidDocument, match="ended"):
         await hanging
     assert (await documents.read("a.docx", WORD)).kind == "docx"
     process = documents._process
     assert process is not None
     monkeypatch.setattr(reading, "TIMEOUT_S", 0.05)
     os.kill(process.pid, signal.SIGSTOP)
-    with pytest.raises(UnprocessableRequest, match=r"cannot be read within 0\.05 s"):
+    with pytest.raises(InvalidDocument, match=r"0\.05 s"):
         await documents.read("a.docx", WORD)
     assert process.returncode == -signal.SIGKILL
     monkeypatch.undo()

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from service.base.errors import ArtifactRefused, ProviderUnavailable, UnknownModel, UnprocessableRequest
+from service.base.errors import (
+    ArtifactRefused,
+    InvalidFields,
+    ModelRequired,
+    ProviderUnavailable,
+    TargetRequired,
+    UnknownModel,
+    UnsupportedLanguagePair,
+)
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.scheduler import Sequence
@@ -69,7 +77,7 @@ def test_of_several_that_fit_the_first_that_the_settings_name_answers(root: Path
     assert route(named, None, "en", None)[0].manifest.name == "en-fr"
     assert route(named, None, None, "de")[0].manifest.name == "en-de-en"
     assert named.embedder(None, None).manifest.name == "tweets"
-    with pytest.raises(ArtifactRefused, match="has no model reviewz; there are en-de-en, en-fr, reviews, tweets"):
+    with pytest.raises(ArtifactRefused, match=r"reviewz; .*: en-de-en, en-fr, reviews, tweets$"):
         load_catalog(Settings(artifacts=root, provider="cpu", loops=0, models="reviewz"), Metrics())
 
 
@@ -103,14 +111,12 @@ def test_one_gpu_is_seen_where_one_is_chosen(
 
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    with pytest.raises(ProviderUnavailable, match="ATTEND_DEVICE is 2, and CUDA_VISIBLE_DEVICES lists 4,6"):
+    with pytest.raises(ProviderUnavailable, match=r"ATTEND_DEVICE .*2.*4,6"):
         show_one_device(2)
 
 
 def test_several_that_fit_are_named(models: Catalog) -> None:
-    with pytest.raises(
-        UnprocessableRequest, match=r"name model, source and target: en-de \(en-de-en\), en-fr \(en-fr\)$"
-    ):
+    with pytest.raises(TargetRequired, match=r": en-de \(en-de-en\), en-fr \(en-fr\)$"):
         route(models, None, "en", None)
 
 
@@ -157,18 +163,14 @@ def test_of_several_models_for_a_direction_the_first_in_order_or_the_one_of_fewe
 def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) -> None:
     models = loaded(many)
     all_of_them = "202 languages to 202 languages (all, see /models)"
-    with pytest.raises(UnprocessableRequest, match="several could serve") as refused:
+    with pytest.raises(TargetRequired) as refused:
         route(models, None, None, None)
     assert str(refused.value).endswith(f": mul-ltg (any-ltg), en-fr (good), en-fr (quick), {all_of_them}")
-    with pytest.raises(
-        UnprocessableRequest, match=r"several could serve, .*: en to 202 languages \(all, see /models\)$"
-    ):
+    with pytest.raises(TargetRequired, match=r": en to 202 languages \(all, see /models\)$"):
         route(models, "all", "en", None)
-    with pytest.raises(
-        UnprocessableRequest, match=r"all does not translate from xx to fr; there are 202 languages to 202"
-    ):
+    with pytest.raises(UnsupportedLanguagePair, match=r"all .*from xx to fr; .*: 202 languages to 202"):
         route(models, "all", "xx", "fr")
-    with pytest.raises(UnprocessableRequest, match=r"several .*: 202 languages \(all\), en \(quick\)"):
+    with pytest.raises(ModelRequired, match=r": 202 languages \(all\), en \(quick\)"):
         models.embedder(None, None)
     assert models.embedder(None, "zho_Hant").manifest.name == "all"
 
@@ -176,7 +178,7 @@ def test_messages_count_the_directions_of_a_model_of_many_languages(many: Path) 
 def test_the_first_model_in_order_is_asked_for_its_direction_where_it_has_several(many: Path) -> None:
     ordered = loaded(many, models="good,all")
     assert route(ordered, None, None, None)[0].manifest.name == "good"
-    with pytest.raises(UnprocessableRequest, match="several could serve, name model, source and target"):
+    with pytest.raises(TargetRequired):
         route(loaded(many, models="all,good"), None, None, None)
 
 
@@ -189,14 +191,12 @@ def test_a_model_made_for_embeddings_comes_before_other_encoders(models: Catalog
 
 
 def test_an_unknown_language_names_those_available(models: Catalog) -> None:
-    with pytest.raises(
-        UnprocessableRequest, match=r"no model translates from xx to any language; there are .*en-fr \(en-fr\)"
-    ):
+    with pytest.raises(UnsupportedLanguagePair, match=r"from xx to any language; .*: .*en-fr \(en-fr\)"):
         route(models, None, "xx", None)
 
 
 def test_a_direction_of_another_model_is_not_acceptable(models: Catalog) -> None:
-    with pytest.raises(UnprocessableRequest, match=r"from any language to de; there are en-fr \(en-fr\)$"):
+    with pytest.raises(UnsupportedLanguagePair, match=r"from any language to de; .*: en-fr \(en-fr\)$"):
         route(models, "en-fr", None, "de")
 
 
@@ -215,17 +215,17 @@ def test_the_gauges_show_the_queue_of_every_task(models: Catalog) -> None:
 
 
 def test_an_unknown_model_names_those_that_can(models: Catalog) -> None:
-    with pytest.raises(UnknownModel, match="no model named 'reviews' can translate here; there are en-de-en, en-fr"):
+    with pytest.raises(UnknownModel, match=r"'reviews' can translate .*: en-de-en, en-fr"):
         route(models, "reviews", None, None)
-    with pytest.raises(UnknownModel, match="no model named 'en-fr' can classify here; there are reviews, tweets"):
+    with pytest.raises(UnknownModel, match=r"'en-fr' can classify .*: reviews, tweets"):
         models.classifier("en-fr")
-    with pytest.raises(UnknownModel, match="no model named '' can classify here"):
+    with pytest.raises(UnknownModel, match="'' can classify"):
         models.classifier("")
 
 
 def test_a_classifier_is_named_or_the_only_one(models: Catalog) -> None:
     assert models.classifier("tweets").manifest.name == "tweets"
-    with pytest.raises(UnprocessableRequest, match="name one: reviews, tweets"):
+    with pytest.raises(ModelRequired, match=r": reviews, tweets$"):
         models.classifier(None)
     assert Catalog([], models.classifiers[:1]).classifier(None).manifest.name == "reviews"
 
@@ -234,16 +234,16 @@ def test_an_encoder_is_named_or_the_only_one_that_reads_the_language(models: Cat
     assert models.embedder("tweets", None).manifest.name == "tweets"
     assert models.embedder(None, "de").manifest.name == "en-de-en"
     assert models.embedder("en-fr", "en").manifest.name == "en-fr"
-    with pytest.raises(UnprocessableRequest, match=r"name model or source: de, en \(en-de-en\), en \(en-fr\)$"):
+    with pytest.raises(ModelRequired, match=r": de, en \(en-de-en\), en \(en-fr\)$"):
         models.embedder(None, "en")
-    with pytest.raises(UnprocessableRequest, match=r"name model or source: .*, reviews, tweets$"):
+    with pytest.raises(ModelRequired, match=r": .*, reviews, tweets$"):
         models.embedder(None, None)
-    with pytest.raises(UnprocessableRequest, match=r"no translator here reads en; there are tweets$"):
+    with pytest.raises(InvalidFields, match=r"`source` .* en; .*: tweets$"):
         models.embedder("tweets", "en")
 
 
 def test_without_any_model_for_a_task_the_answer_says_so(models: Catalog) -> None:
-    with pytest.raises(UnknownModel, match="no model can classify here; there are none"):
+    with pytest.raises(UnknownModel, match=r"can classify .*: none$"):
         Catalog(models.translators, []).classifier(None)
 
 

@@ -44,7 +44,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ATTEND_PORT", "70000")
-    assert start_error() == "ATTEND_PORT is '70000': Input should be less than or equal to 65535"
+    assert start_error() == "ATTEND_PORT is '70000': must be less than or equal to 65535"
 
 
 def test_a_signal_drains_before_the_server_ends(artifacts: Path) -> None:

@@ -25,7 +25,7 @@ class Dictated(Tokenizer):
     def decode(self, token_ids: list[list[int]]) -> list[str]:
         return [self._sentences[ids[0]] for ids in token_ids]
 
-    def written(self, token_ids: list[int]) -> list[Token]:
+    def target_tokens(self, token_ids: list[int]) -> list[Token]:
         sentence, *slots = token_ids
         places = [(word, self._sentences[sentence].index(word)) for word in map(self._words.__getitem__, slots)]
         return [Token("", 0, 0), *(Token(word, start, start + len(word)) for word, start in places)]
