@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from service.markup.draft import Draft
-from service.markup.passages import HTML, Notation, Passage
+from service.markup.passages import HTML, Notation, Passage, joined
 from service.markup.tags import read
 from service.schemas.requests import NO_RULES, TagRules
 from service.segments.pieces import Piece, PieceKind
@@ -22,6 +22,8 @@ class Document:
     """A text, in order: what is kept as it is, and passages."""
 
     parts: list[str | Passage]
+    is_plain: bool = False
+    """Whether it is plain text, of which all parts are passages."""
 
     @property
     def passages(self) -> list[Passage]:
@@ -31,11 +33,19 @@ class Document:
     def render(self, translations: Iterable[Restored]) -> str:
         """The text with each passage translated."""
         remaining = iter(translations)
-        rendered = [part if isinstance(part, str) else part.render(next(remaining)) for part in self.parts]
-        return "".join(rendered)
+        return "".join(
+            part
+            if isinstance(part, str)
+            else part.shown(next(remaining))[0]
+            if self.is_plain
+            else part.render(next(remaining))
+            for part in self.parts
+        )
 
-    def translated(self, passages: Sequence[Passage], translations: Sequence[Restored]) -> "Document":  # noqa: ARG002
+    def translated(self, passages: Iterable[Passage]) -> "Document":
         """The text with translated passages for its own, to be translated again."""
+        if self.is_plain:
+            return Document([joined([*passages])], is_plain=True)
         remaining = iter(passages)
         return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
 

@@ -6,7 +6,7 @@ A passage knows how each character of its text is written, so that what is not t
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from service.markup.tags import BEGINS_TAG
@@ -14,7 +14,7 @@ from service.segments.flanking import Tags, flanking
 from service.segments.projection import Part, project
 from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
-from service.text.spans import Span
+from service.text.spans import NO_EDITS, Edits, Span, edited
 
 SPACE = " \t\n\r\f"
 BLOCK = re.compile(
@@ -57,6 +57,12 @@ class Element:
     """Whether it is an image or the like, which stands between words."""
     end_tag_of_other: str = ""
     """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
+    written: tuple[str, str] | None = None
+    """Both tags as they are written in a translation, where white space or an escape may be beside them."""
+
+    @property
+    def tags(self) -> tuple[str, str]:
+        return self.written or (self.start_tag, self.end_tag)
 
     def moved(self, by: int, parent_by: int) -> "Element":
         """The same where so many more characters are before it, and so many more elements."""
@@ -71,10 +77,10 @@ class Passage:
     text: str
     written: Sequence[str]
     """How each character of the text is written: a space as "\\n", "<" as "&lt;"."""
-    before: str
+    before: str = ""
     """What stands between the tag before it and the text, such as white space."""
-    after: str
-    elements: list[Element]
+    after: str = ""
+    elements: list[Element] = field(default_factory=list)
     """Each after its parent; those of one parent in order."""
     keep: Sequence[Span] = ()
     """Spans of the text that a translation is to have as they are."""
@@ -100,10 +106,22 @@ class Passage:
         Args:
             keep, sentences: spans of the translation.
         """
-        written, elements = self._written(translation), self.placed(translation, as_written=False)
         return replace(
-            self, text=translation.text, written=written, elements=elements, keep=[*keep], sentences=[*sentences]
+            self,
+            text=translation.text,
+            written=self._written(translation),
+            elements=self.placed(translation),
+            keep=[*keep],
+            sentences=[*sentences],
         )
+
+    def shown(self, translation: Restored | None = None) -> tuple[str, Edits]:
+        """The text of a plain text, or a translation of it, with its marks, and the edits that put them in."""
+        text = self.text if translation is None else translation.text
+        if not self.elements:
+            return text, NO_EDITS
+        marked = self if translation is None else replace(self, elements=self.placed(translation))
+        return edited(text, [(Span(position, position), tag) for position, tag in marked.tags()])
 
     def part(self, start: int, text: str) -> "Passage":
         """A part of its text. No element goes on beyond it; one that is empty and at its end is of the next part."""
@@ -119,11 +137,11 @@ class Passage:
         for element in self.elements:
             while inside and (element.parent is None or inside[-1] is not self.elements[element.parent]):
                 closed = inside.pop()
-                yield closed.span.end, closed.end_tag
-            yield element.span.start, element.start_tag
+                yield closed.span.end, closed.tags[1]
+            yield element.span.start, element.tags[0]
             inside.append(element)
         for element in reversed(inside):
-            yield element.span.end, element.end_tag
+            yield element.span.end, element.tags[1]
 
     def _written(self, translation: Restored) -> list[str]:
         text = translation.text
@@ -148,12 +166,8 @@ class Passage:
             if characters[at] == text[at]:  # else it is the beginning of code or an address
                 characters[at] = "\\" + text[at]
 
-    def placed(self, translation: Restored, as_written: bool = True) -> list[Element]:
-        """The elements of a translation.
-
-        Args:
-            as_written: with their tags as they are written there.
-        """
+    def placed(self, translation: Restored) -> list[Element]:
+        """The elements of a translation."""
         tags, places = self._tags_and_places(translation)
         children: dict[int | None, list[int]] = {}
         for i in sorted(range(len(places)), key=lambda i: places[i].pair):
@@ -163,8 +177,7 @@ class Passage:
         while left:
             i, parent = left.pop()
             left += [(child, len(elements)) for child in reversed(children.get(i, []))]
-            element = replace(self.elements[i], span=places[i], parent=parent)
-            elements.append(replace(element, start_tag=tags[i][0], end_tag=tags[i][1]) if as_written else element)
+            elements.append(replace(self.elements[i], span=places[i], parent=parent, written=tags[i]))
         return elements
 
     def _tags_and_places(self, translation: Restored) -> tuple[Tags, list[Span]]:

@@ -43,7 +43,7 @@ class Translator:
         """How every sentence of a request is searched.
 
         Raises:
-            UnprocessableRequest: max_target_tokens is above the model's limit, there are more alternatives than the beam
+            UnprocessableRequest: max_target_tokens is above the limit, there are more alternatives than the beam
                 holds, or the format has not what is asked for.
         """
         if request.format != "text" and (request.attention or request.alignment or request.alternatives):
