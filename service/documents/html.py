@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from service.base.errors import UnprocessableRequest
 from service.documents.contents import Contents
 from service.documents.encodings import AS_BROWSERS_DO, Encoding, decoded
-from service.markup.document import parse
+from service.markup.html import parse
 from service.markup.passages import Passage
 from service.segments.placeholders import protect
 from service.segments.restoration import untranslated

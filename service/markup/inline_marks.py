@@ -11,8 +11,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from service.markup.containers import container
-from service.segments.flanking import EMPHASIS
-from service.segments.pieces import PieceKind
+from service.markup.flanking import EMPHASIS
+from service.markup.pieces import PieceKind
 from service.text.spans import Span
 
 Rule = Callable[[StateInline, bool], bool]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from service.segments.pieces import Piece, PieceKind
+from service.markup.pieces import Piece, PieceKind
 
 APART = frozenset(("a", "label"))
 """Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""

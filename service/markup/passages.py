@@ -5,12 +5,11 @@ A passage knows how each character of its text is written, so that what is not t
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from service.markup.tags import BEGINS_TAG
-from service.segments.flanking import Tags, flanking
+from service.markup.flanking import Tags, flanking
 from service.segments.projection import Part, project
 from service.segments.restoration import Restored
 from service.text.scripts import is_unspaced
@@ -38,6 +37,8 @@ class Notation:
     these numbers are its characters, all others tags."""
 
 
+BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
+"""What makes a tag of "<" before it."""
 HTML = Notation({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -212,6 +213,39 @@ class Passage:
             left, right = translated[max(0, place - 1) : place], translated[place : place + 1]
             return " " * left.isalnum() + tag + " " * right.isalnum()
         return tag
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text, in order: what is kept as it is, and passages."""
+
+    parts: list[str | Passage]
+    is_plain: bool = False
+    """Whether it is plain text, of which all parts are passages."""
+
+    @property
+    def passages(self) -> list[Passage]:
+        """All that there is to translate: none is without text."""
+        return [part for part in self.parts if isinstance(part, Passage)]
+
+    def render(self, translations: Iterable[Restored]) -> str:
+        """The text with each passage translated."""
+        remaining = iter(translations)
+        return "".join(
+            part
+            if isinstance(part, str)
+            else part.shown(next(remaining))[0]
+            if self.is_plain
+            else part.render(next(remaining))
+            for part in self.parts
+        )
+
+    def translated(self, passages: Iterable[Passage]) -> "Document":
+        """The text with translated passages for its own, to be translated again."""
+        if self.is_plain:
+            return Document([joined([*passages])], is_plain=True)
+        remaining = iter(passages)
+        return Document([part if isinstance(part, str) else next(remaining) for part in self.parts])
 
 
 def joined(passages: Sequence[Passage]) -> Passage:

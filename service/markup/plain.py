@@ -6,11 +6,10 @@ What is a mark is CommonMark's rule, and a little less, since people who write p
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from service.markup.document import Document
 from service.markup.inline_marks import PAIRS, marks
-from service.markup.passages import Element, Notation, Passage
+from service.markup.passages import Document, Element, Notation, Passage
+from service.markup.pieces import PieceKind
 from service.segments.kept_spans import kept_spans
-from service.segments.pieces import PieceKind
 from service.text.scripts import LETTER
 from service.text.sentences import MARK
 from service.text.spans import Span, edited, overlapping

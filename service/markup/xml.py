@@ -4,16 +4,16 @@ What is not well-formed is read too: markup is what XML would have it be, and al
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from html import escape, unescape
 from xml.parsers import expat
 
-from service.markup.document import Document, assembled
-from service.markup.tags import HALVES, with_words
+from service.markup.draft import assembled
+from service.markup.html import HALVES, with_words
+from service.markup.passages import Document
+from service.markup.pieces import Piece, PieceKind, ends_of_elements
 from service.schemas.requests import NO_RULES, TagRules
-from service.segments.pieces import Piece, PieceKind
 
 MARKUP = re.compile(
     r"""<(?:
@@ -98,23 +98,12 @@ def _items(xml: str) -> list[_Item]:
 
 def _match(items: list[_Item]) -> None:
     """Find the end tags. A tag that has no other one is a mark."""
-    inside: list[int] = []
-    names: Counter[str] = Counter()
+    ends = ends_of_elements(items)
+    closing = {*ends.values()}
     for i, item in enumerate(items):
-        item.last = i
-        if item.kind is PieceKind.START:
-            inside.append(i)
-            names[item.tag] += 1
-        elif item.kind is PieceKind.END and not names[item.tag]:
+        item.last = ends.get(i, i)
+        if (item.kind is PieceKind.START and i not in ends) or (item.kind is PieceKind.END and i not in closing):
             item.kind = PieceKind.MARK
-        elif item.kind is PieceKind.END:
-            while items[start := inside.pop()].tag != item.tag:
-                items[start].kind = PieceKind.MARK
-                names[items[start].tag] -= 1
-            items[start].last = i
-            names[item.tag] -= 1
-    for start in inside:
-        items[start].kind = PieceKind.MARK
 
 
 def _part(items: list[_Item], xml: str, rules: TagRules) -> None:

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 
 from service.base.contract import FinishReason
-from service.markup.document import Document
+from service.markup.passages import Document
 from service.schemas.answers import Alternative, Attention, Segment, Translation
 from service.segments.restoration import Restored, restore, untranslated
 from service.tasks.alignment import (

@@ -14,7 +14,7 @@ from typing import TypeVar
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import NO_TERMS, Terms, TermTable
-from service.markup.document import Document
+from service.markup.passages import Document
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown

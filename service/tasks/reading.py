@@ -8,9 +8,8 @@ from service.base.errors import UnprocessableRequest
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import NO_TERMS, Terms
-from service.markup import document, markdown, plain, xml
-from service.markup.document import Document
-from service.markup.passages import Passage
+from service.markup import html, markdown, plain, xml
+from service.markup.passages import Document, Passage
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
 from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
@@ -44,7 +43,7 @@ def parse(text: str, form: Format, rules: TagRules | None = None) -> Document:
     """Read a text of any format that has tags or marks."""
     if form == "xml":
         return xml.parse(text, rules or NO_RULES)
-    return markdown.parse(text) if form == "markdown" else document.parse(text, rules or NO_RULES)
+    return markdown.parse(text) if form == "markdown" else html.parse(text, rules or NO_RULES)
 
 
 @dataclass

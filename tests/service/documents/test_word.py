@@ -14,7 +14,7 @@ from lxml import etree
 from service.base.errors import TooLarge, UnprocessableRequest
 from service.documents import word
 from service.documents.wrapping import visible
-from service.markup.document import parse
+from service.markup.html import parse
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.documents.word_files import (
     STRICT,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.markup.document import Document
+from service.markup.passages import Document
 from service.schemas.answers import Alignment, Links, Segment, ShownToken
 from service.tasks.alignment import composed
 from service.tasks.leg import Leg

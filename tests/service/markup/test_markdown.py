@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from service.markup.flanking import flanking
 from service.markup.markdown import parse
-from service.segments.flanking import flanking
 from service.segments.projection import Part
 from service.segments.restoration import Restored
 from service.text.spans import Edits, Span

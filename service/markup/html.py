@@ -1,4 +1,4 @@
-"""HTML as a flat list of pieces: text, inline tags, and what is not to be translated.
+"""HTML: passages, made of a flat list of pieces: text, inline tags, and what is not to be translated.
 
 Python's parser finds the tags, in broken HTML too; this module knows what they mean for a translation.
 """
@@ -11,9 +11,11 @@ from html import escape, unescape
 from html.parser import HTMLParser
 from itertools import accumulate
 
+from service.markup.draft import assembled
 from service.markup.neighbours import is_letter, split_neighbours
+from service.markup.passages import BEGINS_TAG, Document
+from service.markup.pieces import Piece, PieceKind
 from service.schemas.requests import NO_RULES, TagRules
-from service.segments.pieces import Piece, PieceKind
 
 
 def _names(names: str) -> frozenset[str]:
@@ -48,11 +50,14 @@ INLINE = _names(
 HALVES = re.compile(r"<(?:bpt|bx|ept|ex|it)\b|.*?\"(?:START|CLOSE)_")
 """Start tags and end tags that formats for translators (XLIFF, and Angular's) write as empty elements."""
 
-BEGINS_TAG = re.compile(r"[A-Za-z/!?]")
-"""What makes a tag of "<" before it."""
 VALUED = re.compile(r"[a-z][a-z0-9:._-]*(?==)")
 REFERENCE = re.compile(r"(&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?))")
 """What HTML may read as a character (as in html.unescape)."""
+
+
+def parse(html: str, rules: TagRules = NO_RULES) -> Document:
+    """Read a document, a fragment, or what is neither: nothing is refused."""
+    return Document(assembled(read(html, rules)))
 
 
 def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
