@@ -47,10 +47,6 @@ class Rendering:
     restored: Restored
     """The translation with what was kept."""
 
-    @property
-    def before_next(self) -> Before:
-        return Before(self.paragraph.protected.text[-1:], self.written[-1:])
-
 
 def renderings(
     manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before = FIRST, rank: int = 0
@@ -86,16 +82,18 @@ def renderings(
             elif paragraph.needs_alignment:  # only then do all sentences that were attended to have weights
                 words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
             restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
-        rendering = Rendering(paragraph, written, targets, attended, restored)
-        yield rendering
-        before = rendering.before_next if manuscript.document.is_plain else FIRST
+        yield Rendering(paragraph, written, targets, attended, restored)
+        if manuscript.document.is_plain:
+            before = Before(protected.text[-1:], written[-1:])
 
 
 def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
     """The translation of a piece of a text alone, and what comes before the next piece."""
     found = [*renderings(manuscript, tokenizer, direction, before)]
     text = manuscript.document.render(one.restored for one in found)
-    return text, found[-1].before_next if manuscript.document.is_plain else FIRST
+    if not manuscript.document.is_plain:
+        return text, FIRST
+    return text, Before(found[-1].paragraph.protected.text[-1:], found[-1].written[-1:])
 
 
 def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:

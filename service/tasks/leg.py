@@ -11,6 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import TypeVar
 
+from service.base.artifact import Manifest
+from service.base.errors import UnprocessableRequest
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
 from service.glossaries.terms import NO_TERMS, Terms, TermTable
@@ -20,7 +22,7 @@ from service.schemas.requests import KeepPattern, TranslateRequest
 from service.tasks.attention import Seen, Selection, refuse_beyond, refuse_beyond_shown
 from service.tasks.composition import composed, rendered, translated
 from service.tasks.context import Context
-from service.tasks.reading import Manuscript, Reader, Sentence, read
+from service.tasks.reading import Manuscript, NewSearch, Reader, Sentence, read
 from service.tasks.rewinding import is_better, joined, rewound
 from service.tasks.translation import Translator
 from service.text.languages import Direction
@@ -63,7 +65,7 @@ class Leg:
         self._request = request
         self._context = context
         self._stored = stored
-        self._new_search = translator.new_search(request, direction)
+        self._new_search = _new_search(request, direction, translator.manifest)
         self._pool = translator.greedy if self._new_search().beam_size == 1 else translator.beam
         self._selection = Selection.of(request.attention, translator.manifest) if request.attention else None
         self._n_characters = sum(map(len, request.text))
@@ -217,3 +219,44 @@ class Leg:
         if selection is not None:
             refuse_beyond(self._translator.max_attention_weights, n_weights)
         return passes
+
+
+def _new_search(request: TranslateRequest, direction: Direction, manifest: Manifest) -> NewSearch:
+    """Return what makes the search of each sentence of a request.
+
+    Raises:
+        UnprocessableRequest: max_target_tokens is above the limit, there are more alternatives than the beam
+            holds, or the format has not what is asked for.
+    """
+    if request.format != "text" and (request.attention or request.alignment or request.alternatives):
+        raise UnprocessableRequest(
+            f"attention, alignment and alternatives are of plain text, the format is {request.format}"
+        )
+    if request.tags is not None and request.format not in ("html", "xml"):
+        raise UnprocessableRequest(f"tags are of html and xml, the format is {request.format}")
+    decoding = manifest.decoding
+    assert decoding is not None, "a translator's manifest has one"
+    limit = manifest.limits.max_target_tokens
+    max_target_tokens = request.max_target_tokens or limit
+    if max_target_tokens > limit:
+        raise UnprocessableRequest(f"max_target_tokens is {max_target_tokens}, {manifest.name} writes at most {limit}")
+    n_first = len(direction.target_prefix)
+    if max_target_tokens <= n_first:
+        raise UnprocessableRequest(
+            f"max_target_tokens is {max_target_tokens}, and {n_first} name the target's language"
+        )
+    beam_size = request.beam_size or decoding.beam_size
+    if request.alternatives >= beam_size:
+        raise UnprocessableRequest(f"alternatives is {request.alternatives}, a beam of {beam_size} has {beam_size - 1}")
+    length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
+    beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
+    return partial(
+        Search,
+        max_target_tokens,
+        beam_size,
+        length_penalty,
+        1 + request.alternatives,
+        beam_threshold,
+        decoding.stop,
+        direction.target_prefix,
+    )
