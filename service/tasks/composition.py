@@ -142,8 +142,8 @@ def _show_parts(
     attended: list[AlignedSentence] = []
     n_source = n_target = 0
     for one in found:
-        for sentence, target in zip(one.paragraph.sentences, one.targets, strict=True):
-            pairs.append((sentence.span.moved(n_source), target.moved(n_target)))
+        for sentence, place in zip(one.paragraph.sentences, one.targets, strict=True):
+            pairs.append((sentence.span.moved(n_source), place.moved(n_target)))
         attended += [sentence.moved(n_source, n_target) for sentence in one.sentences]
         n_source, n_target = n_source + len(one.paragraph.protected.text), n_target + len(one.written)
     protected = [(one.paragraph.protected, one.paragraph.passage) for one in found]

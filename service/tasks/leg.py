@@ -102,7 +102,8 @@ class Leg:
             self._pool.refuse_beyond_limit(n_sentences)  # before the other texts are read
             return written
 
-        self.manuscripts = await self._beside_each(documents or request.text, manuscript)
+        texts: Iterable[str | Document] = documents or request.text
+        self.manuscripts = await self._beside_each(texts, manuscript)
         lengths = [len(sentence.sequence.source_ids) for one in self.manuscripts for sentence in one.sentences]
         if request.alignment:
             refuse_beyond_shown(translator.max_shown_tokens, sum(lengths))
