@@ -53,7 +53,7 @@ class _Projection:
 
     def __init__(self, source: str, target: str, aligned_words: Iterable[AlignedWords], copies: Copies) -> None:
         trims = [_trim(text, frozenset(copy[side] for copy in copies)) for side, text in enumerate((source, target))]
-        sentences = [sentence.trimmed(*trims) for sentence in aligned_words]
+        sentences = [one.trimmed(*trims) for one in aligned_words if one.source and one.target]
         self._source, self._target, self._copies = source, target, copies
         self._sentences = sorted((s for s in sentences if s.source), key=lambda sentence: sentence.source[0].start)
         self._source_words = sorted({word for s in sentences for word in s.source}, key=lambda word: word.pair)

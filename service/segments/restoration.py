@@ -19,7 +19,7 @@ from service.segments.shortcuts import place_of, sign_of
 from service.text.aligned_words import AlignedWords, Mass, core, opens
 from service.text.scripts import is_unspaced
 from service.text.sentences import FIRST, Before
-from service.text.spans import NO_EDITS, Edits, Span, edited, overlapping
+from service.text.spans import Edits, Span, edited, overlapping
 
 Copies = Sequence[tuple[Span, Span]]
 """Spans of a source text, in order, that a translation has unchanged, or as a glossary says, and where it has them."""
@@ -64,8 +64,6 @@ def restore(
         before: what comes before a piece of a text.
     """
     sentences = [one for one in aligned_words if one.source and one.target]
-    if not protected.edits.old:
-        return Restored(translated, NO_EDITS, [], lambda: sentences)
     return _Restoration(protected, translated, slots, sentences, before).restored()
 
 

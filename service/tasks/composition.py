@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -71,17 +72,17 @@ def renderings(
         attended = []
         if rank == 0 and any(sentence.seen is not None for sentence in sentences):
             attended = _aligned_sentences(paragraph, targets, tokenizer)
+        words: list[AlignedWords] = []
+        if rank > 0:
+            words = _words_in_order(paragraph, written, targets)
+        elif paragraph.needs_alignment:  # only then do all sentences that were attended to have weights
+            words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
         if not sentences:
             restored = untranslated(protected)
-        elif not protected.edits.old and not paragraph.passage.elements:
-            restored = Restored(written, NO_EDITS, (), list)
-        else:
-            words = []
-            if rank > 0:
-                words = _words_in_order(paragraph, written, targets)
-            elif paragraph.needs_alignment:  # only then do all sentences that were attended to have weights
-                words = [_aligned_words(sentence, protected.text, written) for sentence in attended]
+        elif protected.edits.old:
             restored = restore(protected, written, _slot_places(paragraph, targets, tokenizer, rank), words, before)
+        else:
+            restored = Restored(written, NO_EDITS, (), partial(list, words))
         yield Rendering(paragraph, written, targets, attended, restored)
         if manuscript.document.is_plain:
             before = Before(protected.text[-1:], written[-1:])
