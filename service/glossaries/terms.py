@@ -90,9 +90,6 @@ class Terms:
             yield from (Span(*match.span()) for match in pattern.finditer(text))
 
 
-NO_TERMS = Terms()
-
-
 def _is_whole(text: str, span: Span) -> bool:
     """Whether no letter goes on beside a letter of the term."""
     edges = (text[max(0, span.start - 1) : span.start + 1], text[span.end - 1 : span.end + 1])

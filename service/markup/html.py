@@ -12,9 +12,8 @@ from html.parser import HTMLParser
 from itertools import accumulate
 
 from service.markup.draft import assembled
-from service.markup.neighbours import is_letter, split_neighbours
 from service.markup.passages import BEGINS_TAG, Document
-from service.markup.pieces import Piece, PieceKind
+from service.markup.pieces import Piece, PieceKind, is_letter, split_neighbours
 from service.schemas.requests import NO_RULES, TagRules
 
 

@@ -1,10 +1,22 @@
-"""Pieces: what a format is read as, whichever it is: text, inline tags, and what is not to be translated."""
+"""Pieces: what a format is read as, whichever it is: text, inline tags, and what is not to be translated.
 
+Two inline elements that touch without a space between them may share a word.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 from typing import Protocol
+
+APART = frozenset(("a", "label"))
+"""Inline elements that often are a box of their own, such as a link of a menu: two that touch share no word."""
+
+WORD_END = re.compile(r"(?:[^\W\d_]{2}|\d)\Z")
+"""The last word of a text, unless it is a single letter, as in i<b>Phone</b>."""
+LABEL = re.compile(r"[^\W\d_]{2,}|\d+")
 
 
 class PieceKind(Enum):
@@ -56,3 +68,69 @@ def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
             names[piece.tag] -= 1
             ends[start] = i
     return ends
+
+
+def split_neighbours(pieces: list[Piece]) -> list[Piece]:
+    """With a break between texts that share no word, though nothing but inline tags is between them."""
+    split, start, labels = list[Piece](), 0, _labels(pieces)
+    texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
+    for left, right in pairwise(texts):
+        if right - left > 1 and _are_apart(pieces, left, right, labels):
+            at = next((i for i in range(left + 1, right) if pieces[i].kind is not PieceKind.END), right)
+            split += [*pieces[start:at], Piece(PieceKind.BREAK, "")]
+            start = at
+    return split + pieces[start:]
+
+
+def is_letter(piece: Piece, i: int) -> bool:
+    """Whether the first or last character of a text is a letter of a script that puts spaces between words."""
+    return piece.kind is PieceKind.TEXT and piece.text[i:][:1].isalnum() and piece.text[i] < "֐"
+
+
+def _are_apart(pieces: Sequence[Piece], left: int, right: int, labels: set[int]) -> bool:
+    """<a>Home</a><a>News</a> is not "HomeNews". A capital letter behind a small one begins a word if one of both
+    elements has several words, or if both are labels: <em>Name</em><em>Age</em>. Else they may have a part each of one
+    word: <span>Wel</span><span>come</span>, Java<b>Script</b>."""
+    before, tags, after = pieces[left].text, pieces[left + 1 : right], pieces[right].text
+    closes, opens = tags[0].kind is PieceKind.END, tags[-1].kind is PieceKind.START
+    if not (is_letter(pieces[left], -1) and is_letter(pieces[right], 0)) or any(not _is_tag(tag) for tag in tags):
+        return False
+    if len(tags) == 2 and closes and opens and tags[0].tag == tags[1].tag and tags[0].tag in APART:
+        return True
+    if before[-1].isupper() or not WORD_END.search(before):
+        return False
+    has_words = (closes and len(before.split()) > 1) or (opens and len(after.split()) > 1)
+    return (has_words and after[0].isupper()) or {left, right} <= labels
+
+
+def _labels(pieces: Sequence[Piece]) -> set[int]:
+    """Texts that are one capitalized word or number, alone in an element that stands in no sentence."""
+    behind = _begin_apart([*enumerate(pieces)], PieceKind.START)
+    before = _begin_apart([*enumerate(pieces)][::-1], PieceKind.END)
+    texts = ((i, pieces[i].text) for i in behind & before)
+    return {i for i, text in texts if LABEL.fullmatch(text) and not text[0].islower()}
+
+
+def _begin_apart(pieces: Sequence[tuple[int, Piece]], opening: PieceKind) -> set[int]:
+    """Texts that begin an element, where no sentence goes on from an earlier text.
+
+    Of pieces in reverse order, with end tags as `opening`, they are the texts that end one.
+    """
+    found = set()
+    is_apart, begins, has_text = True, False, False
+    for i, piece in pieces:
+        if piece.kind is PieceKind.BREAK:
+            is_apart, has_text = True, False
+        elif piece.kind is PieceKind.TEXT and piece.text.isspace():
+            is_apart = is_apart and not has_text
+        elif piece.kind is PieceKind.TEXT:
+            if begins and is_apart:
+                found.add(i)
+            is_apart = begins and (is_apart or len(piece.text.split()) > 1)
+            has_text = True
+        begins = piece.kind is opening
+    return found
+
+
+def _is_tag(piece: Piece) -> bool:
+    return piece.kind in (PieceKind.START, PieceKind.END)

@@ -15,7 +15,7 @@ from service.base.artifact import Manifest
 from service.base.errors import UnprocessableRequest
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.glossaries.terms import NO_TERMS, Terms, TermTable
+from service.glossaries.terms import Terms, TermTable
 from service.markup.passages import Document
 from service.schemas.answers import Translation
 from service.schemas.requests import KeepPattern, TranslateRequest
@@ -81,9 +81,11 @@ class Leg:
             DeadlinePassed: it took too long.
         """
         request, translator = self._request, self._translator
-        patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
-        words = [one for one in request.keep if isinstance(one, str)]
-        terms = Terms(words, patterns, request.glossary, self._stored) if documents is None else NO_TERMS
+        terms = None
+        if documents is None and (request.keep or request.glossary or self._stored):
+            patterns = [one.pattern for one in request.keep if isinstance(one, KeepPattern)]
+            words = [one for one in request.keep if isinstance(one, str)]
+            terms = Terms(words, patterns, request.glossary, self._stored)
         reader = Reader(
             translator.tokenizer,
             translator.slots,

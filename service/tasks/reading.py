@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from service.base.errors import UnprocessableRequest
 from service.engine.beam_search import Hypothesis, Search
 from service.engine.scheduler import Sequence
-from service.glossaries.terms import NO_TERMS, Terms
+from service.glossaries.terms import Terms
 from service.markup import html, markdown, plain, xml
 from service.markup.passages import Document, Passage
 from service.schemas.requests import NO_RULES, Format, TagRules, TranslateRequest
@@ -26,7 +26,7 @@ MAX_INLINE = 500
 """The limit of tags, placeholders and symbols in a passage of a document: each is compared with the words around it."""
 
 
-def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Document:
+def read(text: str, request: TranslateRequest, terms: Terms | None = None) -> Document:
     """Read a text of the request as its format.
 
     Raises:
@@ -36,7 +36,7 @@ def read(text: str, request: TranslateRequest, terms: Terms = NO_TERMS) -> Docum
         return parse(text, request.format, request.tags)
     if not plain.HINT.search(text):
         return Document([Passage(text, text)], is_plain=True)
-    return plain.parse(text, (term.span for term in terms.found(text)))
+    return plain.parse(text, (term.span for term in terms.found(text)) if terms else ())
 
 
 def parse(text: str, form: Format, rules: TagRules | None = None) -> Document:
@@ -169,7 +169,7 @@ class Reader:
     Args:
         limit: the number of tokens that a sentence has at most.
         new_search: makes the search of each sentence.
-        terms: what the request keeps or has translated its own way.
+        terms: what the request keeps or has translated its own way, if anything.
     """
 
     tokenizer: Tokenizer
@@ -178,7 +178,7 @@ class Reader:
     direction: Direction
     new_search: NewSearch
     split_sentences: bool
-    terms: Terms
+    terms: Terms | None = None
 
     def manuscript(self, text: Document) -> Manuscript:
         """Raises UnprocessableRequest: a passage has too much that is kept, or one character is too many tokens."""
@@ -199,7 +199,7 @@ class Reader:
     def _paragraph(self, passage: Passage) -> Paragraph:
         """Read a passage, with other slots as often as the model would read some otherwise than as their tokens."""
         text = passage.text
-        terms = self.terms.found(text)
+        terms = self.terms.found(text) if self.terms else []
         kept = kept_spans(text, passage.keep, self.direction.source_subtag, self.tokenizer.writes, terms)
         if not kept and "\\'" not in text:
             protected = Protected(text, text, (), NO_EDITS)

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.artifact import Artifact
 from service.engine.beam_search import Search
-from service.glossaries.terms import NO_TERMS, Terms
+from service.glossaries.terms import Terms
 from service.markup import plain
 from service.segments.placeholders import Protected, protect
 from service.segments.slots import Slot
@@ -32,7 +32,7 @@ def test_sentences_that_something_kept_goes_across_are_one(translator_artifact: 
     tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
     [[source_id, *_]] = tokenizer.encode(["dog"])
     slots = (Slot("dog", source_id, source_id),)
-    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, NO_TERMS)
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True)
     text = "see https://a.org/the man. a cat"
     read = plain.parse(text)
     sentences = [Span(0, 18), Span(18, 26), Span(27, 32)]
@@ -57,7 +57,7 @@ def test_a_line_of_thousands_is_read_a_few_times(
     tokenizer = Tokenizer(translator_artifact.path("tokenizer.json"))
     [[source_id, *_]] = tokenizer.encode(["dog"])
     slots = (Slot("dog", source_id, source_id),)
-    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True, NO_TERMS)
+    reader = Reader(tokenizer, slots, 100, Direction("en", "fr"), partial(Search, 9), True)
     protected = []
 
     def counted(*given: Any) -> Protected:
