@@ -21,7 +21,7 @@ MOST_OF_REFERENCE = 40
 
 
 def assembled(pieces: Sequence[Piece], notation: Notation = HTML) -> list[str | Passage]:
-    """What is kept as it is, and passages."""
+    """Return, in order, what is kept as it is and the passages between."""
     ends = ends_of_elements(pieces)
     starts = {end: start for start, end in ends.items()}
     breaks = [*accumulate(piece.kind is PieceKind.BREAK for piece in pieces)]

@@ -1,6 +1,9 @@
-"""Passages: the text between two block-level tags, and the inline elements in it.
+"""Documents and their passages: the text between two block-level tags, and the inline elements in it.
 
-A passage knows how each character of its text is written, so that what is not translated comes out byte for byte.
+Block elements separate passages; they are kept as they are, and so is what must not be translated. Every start tag
+comes out once and unchanged, and inline tags come out balanced. A passage knows how each character of its text is
+written, so that what is not translated comes out byte for byte. A plain text is a document of passages alone: the
+pieces in which it is translated.
 """
 
 import re
@@ -59,14 +62,15 @@ class Element:
     end_tag_of_other: str = ""
     """The end tag if another text is inside, where that is not the same: [a] becomes [b][a]."""
     written: tuple[str, str] | None = None
-    """Both tags as they are written in a translation, where white space or an escape may be beside them."""
+    """Both tags as they are written in a translation: white space may be beside them."""
 
     @property
     def tags(self) -> tuple[str, str]:
+        """Both tags as they are written."""
         return self.written or (self.start_tag, self.end_tag)
 
     def moved(self, by: int, parent_by: int) -> "Element":
-        """The same where so many more characters are before it, and so many more elements."""
+        """The same element with so many more characters, and so many more elements, before it."""
         parent = None if self.parent is None else self.parent + parent_by
         return replace(self, span=self.span.moved(by), parent=parent)
 
@@ -84,10 +88,10 @@ class Passage:
     elements: list[Element] = field(default_factory=list)
     """Each after its parent; those of one parent in order."""
     keep: Sequence[Span] = ()
-    """Spans of the text that a translation is to have as they are."""
+    """Spans of the text that a translation must have unchanged."""
     notation: Notation = HTML
     sentences: Sequence[Span] | None = None
-    """Where its sentences are, if that is known: a translation has those of its source."""
+    """The places of its sentences, if they are known: a translation has the sentences of its source."""
 
     def render(self, translation: Restored) -> str:
         """The passage with a translation for its text, as the format writes it."""
@@ -105,7 +109,8 @@ class Passage:
         """The passage with a translation for its text, to be translated again.
 
         Args:
-            keep, sentences: spans of the translation.
+            keep: the spans of the translation that come out unchanged again.
+            sentences: the spans of its sentences.
         """
         return replace(
             self,
@@ -117,7 +122,7 @@ class Passage:
         )
 
     def shown(self, translation: Restored | None = None) -> tuple[str, Edits]:
-        """The text of a plain text, or a translation of it, with its marks, and the edits that put them in."""
+        """The passage of a plain text, or a translation for it, with its marks, and the edits that put the marks in."""
         text = self.text if translation is None else translation.text
         if not self.elements:
             return text, NO_EDITS
@@ -125,7 +130,7 @@ class Passage:
         return edited(text, [(Span(position, position), tag) for position, tag in marked.tags()])
 
     def part(self, start: int, text: str) -> "Passage":
-        """A part of its text. No element goes on beyond it; one that is empty and at its end is of the next part."""
+        """A part of the passage. No element goes on beyond it; an empty one at its end belongs to the next part."""
         end = start + len(text)
         first, last = (bisect_left(self.elements, at, key=lambda one: one.span.start) for at in (start, end))
         last = last if end < len(self.text) else len(self.elements)
@@ -133,7 +138,7 @@ class Passage:
         return replace(self, text=text, written=self.written[start:end], elements=elements, keep=(), sentences=None)
 
     def tags(self) -> Iterator[tuple[int, str]]:
-        """Start tags and end tags in order, and before which character each stands."""
+        """Yield start tags and end tags in order, each with the number of the character that it stands before."""
         inside: list[Element] = []
         for element in self.elements:
             while inside and (element.parent is None or inside[-1] is not self.elements[element.parent]):
@@ -231,14 +236,14 @@ class Document:
     def render(self, translations: Iterable[Restored]) -> str:
         """The text with each passage translated."""
         remaining = iter(translations)
-        return "".join(
-            part
-            if isinstance(part, str)
-            else part.shown(next(remaining))[0]
-            if self.is_plain
-            else part.render(next(remaining))
-            for part in self.parts
-        )
+        pieces = []
+        for part in self.parts:
+            if isinstance(part, str):
+                pieces.append(part)
+            else:
+                translation = next(remaining)
+                pieces.append(part.shown(translation)[0] if self.is_plain else part.render(translation))
+        return "".join(pieces)
 
     def translated(self, passages: Iterable[Passage]) -> "Document":
         """The text with translated passages for its own, to be translated again."""

@@ -37,15 +37,17 @@ class Piece:
 
     kind: PieceKind
     raw: str
-    """As it is written."""
+    """The part as it is written."""
     tag: str = ""
-    """Name of an element, in lower case."""
+    """The name of an element, in lower case."""
     text: str = ""
     """The characters of a text: as many as are written, or one for all that is written. Of an end tag, how it is
     written behind another text, where that is not the same."""
 
 
 class Tagged(Protocol):
+    """A piece, or what becomes one."""
+
     @property
     def kind(self) -> PieceKind: ...
 
@@ -54,7 +56,10 @@ class Tagged(Protocol):
 
 
 def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
-    """The number of the end tag of each element that has one, where elements are properly nested."""
+    """Map the number of each start tag to that of its end tag, so that elements are properly nested.
+
+    A tag without a partner is left out.
+    """
     ends = {}
     opened: list[int] = []
     names: Counter[str] = Counter()
@@ -71,7 +76,7 @@ def ends_of_elements(pieces: Sequence[Tagged]) -> dict[int, int]:
 
 
 def split_neighbours(pieces: list[Piece]) -> list[Piece]:
-    """With a break between texts that share no word, though nothing but inline tags is between them."""
+    """Put a break between texts that share no word, though nothing but inline tags is between them."""
     split, start, labels = list[Piece](), 0, _labels(pieces)
     texts = [i for i, piece in enumerate(pieces) if piece.kind is PieceKind.TEXT]
     for left, right in pairwise(texts):

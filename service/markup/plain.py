@@ -15,7 +15,7 @@ from service.text.sentences import MARK
 from service.text.spans import Span, edited, overlapping
 
 HINT = re.compile(r"\*\S|_\S|~~\S|\]\(")
-"""What every text with marks has one of."""
+"""Every text with marks has one of these."""
 INSIDE = re.compile(rf"[\\/=@#$%^&+`]|(?!_){LETTER}")
 """Before and behind which a mark is part of something else: a*b*c, src/**/*.py."""
 GOES_ON = re.compile(rf"\.{LETTER}|\(")
@@ -24,12 +24,12 @@ NOTATION = Notation({}, has_marks=True)
 
 
 def parse(text: str, terms: Iterable[Span] = ()) -> Document:
-    """Read a plain text; what is kept of it has no marks inside.
+    """Read a plain text; no mark is inside of what is kept.
 
     Args:
-        terms: what is kept with its marks, in order.
+        terms: the spans, in order, that are kept with their marks.
     """
-    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)] if HINT.search(text) else []
+    pairs = [pair for unit in _units(text) for pair in _pairs(text, unit)]
     if pairs:
         kept, whole = [one.span for one in kept_spans(_without(text, pairs))], [*terms]
         pairs = [pair for pair in pairs if _is_meant(text, pair, kept) and not _overlap(pair, whole)]

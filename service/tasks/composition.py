@@ -71,7 +71,7 @@ def renderings(
         )
         attended = []
         if rank == 0 and any(sentence.seen is not None for sentence in sentences):
-            attended = _aligned_sentences(paragraph, targets, tokenizer)
+            attended = _aligned_sentences(paragraph, targets, tokenizer, direction.source_prefix)
         words: list[AlignedWords] = []
         if rank > 0:
             words = _words_in_order(paragraph, written, targets)
@@ -89,7 +89,7 @@ def renderings(
 
 
 def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, before: Before) -> tuple[str, Before]:
-    """The translation of a piece of a text alone, and what comes before the next piece."""
+    """Return the translation of a piece of a text, and what comes before the next piece."""
     found = [*renderings(manuscript, tokenizer, direction, before)]
     text = manuscript.document.render(one.restored for one in found)
     if not manuscript.document.is_plain:
@@ -98,7 +98,7 @@ def rendered(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction,
 
 
 def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction) -> Document:
-    """The translation of a text, to be translated again: its sentences are known, and what is kept."""
+    """Return the translation of a text, to be translated again: its sentences and its kept spans are known."""
     passages = []
     for one in renderings(manuscript, tokenizer, direction):
         named, restored = one.paragraph.named, one.restored
@@ -111,7 +111,7 @@ def translated(manuscript: Manuscript, tokenizer: Tokenizer, direction: Directio
 def composed(
     manuscript: Manuscript, tokenizer: Tokenizer, direction: Direction, selection: Selection | None, alignment: bool
 ) -> Translation:
-    """The answer to one text, all sentences of which are finished.
+    """Return the answer to one text, all sentences of which are finished.
 
     Args:
         selection: the attention matrices to return, if any.
@@ -172,11 +172,11 @@ def _show_parts(
 
 
 def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[View, SequenceOf[Span]]:
-    """A text as the model and as the user has it, and where its marks are.
+    """Return a text as the model and as the user has it, and the places of its marks.
 
     Args:
-        pieces: of each the model's text, the edits that put in what is kept, the text with it, and the text with its
-            marks and the edits that put them in.
+        pieces: for each piece the model's text, the edits that put kept spans into it, the text with them, the text
+            with its marks too, and the edits that put the marks in.
     """
     kept = chained((edits, len(text), len(bare)) for text, edits, bare, _, _ in pieces)
     marks = chained((edits, len(bare), len(shown)) for _, _, bare, shown, edits in pieces)
@@ -185,7 +185,7 @@ def _view(pieces: list[tuple[str, Edits, str, str, Edits]]) -> tuple[View, Seque
 
 
 def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Span:
-    """With the marks that touch it, unless more than white space is on their other side."""
+    """Extend a sentence over the marks that touch it, unless more than white space is on their other side."""
     start, end = sentence.pair
     first = bisect_right(marks, start, key=lambda mark: mark.end) - 1
     while first >= 0 and marks[first].end == start:
@@ -202,7 +202,7 @@ def _with_marks_around(sentence: Span, marks: SequenceOf[Span], text: str) -> Sp
 def _alternatives(
     manuscript: Manuscript, best: Alternative, tokenizer: Tokenizer, direction: Direction
 ) -> list[Alternative] | None:
-    """The second best hypotheses of all sentences, and so on, each text once."""
+    """Return the texts of the second best hypotheses of all sentences, and so on, each text once."""
     by_text = {best.text: best}
     n_best = max([len(sentence.sequence.output.best()) for sentence in manuscript.sentences])
     for rank in range(1, n_best):
@@ -229,34 +229,36 @@ def worst(reasons: SequenceOf[FinishReason]) -> FinishReason:
     return max(reasons, key=WORST_LAST.index, default="eos")
 
 
-def _aligned_sentences(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer) -> list[AlignedSentence]:
-    """The tokens of the sentences whose attention was asked for, with their places in the whole texts."""
+def _aligned_sentences(
+    paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, prefix: SequenceOf[int]
+) -> list[AlignedSentence]:
+    """Return the tokens of the sentences that were attended to, with their places in the paragraph."""
     sentences = []
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         if sentence.seen is None:
             continue
-        source = tokenizer.read(sentence.span.of(paragraph.protected.text), sentence.prefix)
+        source = tokenizer.read(sentence.span.of(paragraph.protected.text), prefix)
         target = tokenizer.written(sentence.hypothesis().token_ids)
         weights = sentence.seen.output.weights
         sentences.append(
             AlignedSentence(
                 [token.moved(sentence.span.start) for token in source],
                 [token.moved(target_span.start) for token in target],
-                after_prefix(weights, len(sentence.prefix)) if weights is not None else NO_WEIGHTS,
+                after_prefix(weights, len(prefix)) if weights is not None else NO_WEIGHTS,
             )
         )
     return sentences
 
 
 def _aligned_words(sentence: AlignedSentence, text: str, translated: str) -> AlignedWords:
-    """The words of a sentence, by which tags and placeholders find their places."""
+    """Return the words of a sentence, by which tags and placeholders find their places."""
     source, target = words_of(sentence.source, text), words_of(sentence.target, translated)
     weights = word_weights(sentence, source, target)
     return AlignedWords([word.span for word in source], [word.span for word in target], weights)
 
 
 def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) -> list[AlignedWords]:
-    """Words aligned in their order, for a translation whose attention is not known."""
+    """Align words in their order, for a translation whose attention is not known."""
     sentences = []
     for sentence, target_span in zip(paragraph.sentences, targets, strict=True):
         source, target = (
@@ -271,7 +273,7 @@ def _words_in_order(paragraph: Paragraph, translated: str, targets: list[Span]) 
 
 
 def _slot_places(paragraph: Paragraph, targets: list[Span], tokenizer: Tokenizer, rank: int) -> dict[int, Span]:
-    """Where in the translation the stand-ins of placeholders are, by the numbers of the placeholders."""
+    """Map the number of each placeholder whose stand-in came out to its place in the translation."""
     places = {}
     for sentence, target in zip(paragraph.sentences, targets, strict=True):
         token_ids = sentence.hypothesis(rank).token_ids if sentence.slots else []

@@ -35,7 +35,7 @@ def read(text: str, request: TranslateRequest, terms: Terms | None = None) -> Do
     if request.format != "text":
         return parse(text, request.format, request.tags)
     if not plain.HINT.search(text):
-        return Document([Passage(text, text)], is_plain=True)
+        return Document([Passage(text, text, notation=plain.NOTATION)], is_plain=True)
     return plain.parse(text, (term.span for term in terms.found(text)) if terms else ())
 
 
@@ -53,8 +53,6 @@ class Sentence:
     span: Span
     """Its place in the protected text of its paragraph."""
     sequence: Sequence[Search]
-    prefix: tuple[int, ...] = ()
-    """Tokens of the source that stand before the sentence."""
     slots: list[tuple[int, Slot]] = field(default_factory=list)
     """The slots that stand for placeholders, each with the number of its placeholder in the paragraph."""
     rewound: Hypothesis | None = None
@@ -214,7 +212,7 @@ class Reader:
                 return paragraph
 
     def _misread(self, paragraph: Paragraph, slots: SlotsOfText) -> bool:
-        """Give the sentences their slots; whether some placeholders need others, or none."""
+        """Give the sentences their slots, and tell whether some placeholders need other slots, or none."""
         placeholders = paragraph.protected.placeholders
         places = [one.place for one in placeholders]
         misread: dict[int, bool] = {}
@@ -224,7 +222,7 @@ class Reader:
             inside = [number for number in range(*overlapping(places, sentence.span)) if placeholders[number].stand_in]
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
-            tokens = self.tokenizer.read(text, sentence.prefix) if inside else []
+            tokens = self.tokenizer.read(text, self.direction.source_prefix) if inside else []
             for number in inside[:MOST_SLOTS]:
                 slot = slots.of(number)
                 assert slot is not None, "it has a stand-in"
@@ -241,7 +239,7 @@ class Reader:
         return bool(misread or too_many)
 
     def _sentences(self, protected: Protected, passage: Passage, ends: Collection[int] = ()) -> list[Sentence]:
-        text, prefix = protected.text, self.direction.source_prefix
+        text = protected.text
         if passage.sentences is not None:
             spans = joined(map(protected.edits.after, passage.sentences))
         elif self.split_sentences:
@@ -256,7 +254,7 @@ class Reader:
         else:
             found = [span for span in found if any(map(str.isalpha, span.of(text)))]
         sentences = []
-        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, prefix):
+        for span, source_ids in self.tokenizer.encode_spans(text, found, self.limit, self.direction.source_prefix):
             search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size), prefix))
+            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size)))
         return sentences
