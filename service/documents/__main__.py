@@ -1,7 +1,7 @@
 """Reads and writes documents for a service, in a process of its own: a file that is made to take all memory, or to
 crash a library, takes only this one.
 
-    python -m service.documents MOST_BYTES
+    python -m service.documents MAX_BYTES
 
 On standard input come questions, on standard output answers.
 """
@@ -20,30 +20,30 @@ MEMORY_OF_A_BYTE = 16
 """Of addresses: what the process takes itself, and for each byte of the largest document."""
 
 
-def main(most_bytes: int) -> None:
+def main(max_bytes: int) -> None:
     """Answer until there is no question left.
 
     Args:
-        most_bytes: how large a document may be, unpacked.
+        max_bytes: how large a document may be, unpacked.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks says when to end
     if sys.platform == "linux":
         import resource
 
-        limit = OWN_MEMORY + MEMORY_OF_A_BYTE * most_bytes
+        limit = OWN_MEMORY + MEMORY_OF_A_BYTE * max_bytes
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     questions, answers = sys.stdin.buffer, sys.stdout.buffer
     while lengths := questions.read(N_LENGTHS):
         n_said, n_file = lengths_of(lengths)
-        answers.write(answer(json.loads(questions.read(n_said)), questions.read(n_file), most_bytes))
+        answers.write(answer(json.loads(questions.read(n_said)), questions.read(n_file), max_bytes))
         answers.flush()
 
 
-def answer(question: dict[str, Any], file: bytes, most_bytes: int) -> bytes:
+def answer(question: dict[str, Any], file: bytes, max_bytes: int) -> bytes:
     """What a file has to translate, or the file with translations."""
     try:
         kind = BY_NAME[question["kind"]] if "kind" in question else kind_of(question["file_name"], file)
-        contents = kind.read(file, most_bytes)
+        contents = kind.read(file, max_bytes)
         if "translations" in question:
             return packed({}, contents.written(question["translations"]))
         return packed({"kind": kind.name, "format": contents.format, "texts": contents.texts})

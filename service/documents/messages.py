@@ -12,5 +12,5 @@ def packed(header: dict[str, Any], file: bytes = b"") -> bytes:
 
 
 def lengths_of(message: bytes) -> tuple[int, int]:
-    """Of its JSON and its file, by its first eight bytes."""
+    """Read the lengths of its JSON and of its file from the first eight bytes of a message."""
     return int.from_bytes(message[:4], "big"), int.from_bytes(message[4:N_LENGTHS], "big")

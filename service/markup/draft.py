@@ -16,7 +16,7 @@ OPAQUE = "\N{OBJECT REPLACEMENT CHARACTER}"
 RUNS = re.compile(rf"[{SPACE}]+|[^{SPACE}]+")
 IN_WORDS = frozenset(("", "wbr", "sup", "rp", "rt", "script", "style"))
 """Names of what is kept, is no word, and may be in one or touch it; "" for a comment."""
-MOST_OF_REFERENCE = 40
+MAX_REFERENCE_LENGTH = 40
 """Characters of a reference at most: &CounterClockwiseContourIntegral;"""
 
 
@@ -99,7 +99,7 @@ class Draft:
 
     def part(self) -> None:
         """Make sure that the text and what comes next are no tag or reference together, as "&" and "lt;"."""
-        for i in range(len(self._written) - 1, max(0, len(self._written) - MOST_OF_REFERENCE) - 1, -1):
+        for i in range(len(self._written) - 1, max(0, len(self._written) - MAX_REFERENCE_LENGTH) - 1, -1):
             if self._written[i] in ("&", "<"):
                 self._written[i] = self.notation.escapes[self._written[i]]
             if not self._written[i].isalnum() and self._written[i] != "#":

@@ -60,7 +60,7 @@ def parse(html: str, rules: TagRules = NO_RULES) -> Document:
 
 
 def read(html: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """The pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
+    """Return the pieces of a fragment or document. Nothing is lost; only an end tag may be one that nothing opened."""
     return split_neighbours(with_words(_with_opaque(html, _with_overrides(_Reader(html, rules).items))))
 
 
@@ -150,7 +150,7 @@ def _translate(attributes: list[tuple[str, str | None]]) -> bool | None:
 
 
 def _with_overrides(items: list[_Item]) -> list[_Item]:
-    """With breaks for what is around translate="yes" in an element that is not to be translated."""
+    """Put breaks for what is around translate="yes" in an element that is not to be translated."""
     ends = _ends(items)
     overrides = [i for i, item in enumerate(items) if item.translate and i in ends]
     read: list[_Item] = []
@@ -175,7 +175,7 @@ def _with_overrides(items: list[_Item]) -> list[_Item]:
 
 
 def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
-    """Each element that is not to be translated as one piece."""
+    """Make one piece of each element that is not to be translated."""
     pieces = []
     ends, letters = _ends(items), _next_letters(items)
     i, last = 0, len(items) - 1
@@ -202,7 +202,7 @@ def _with_opaque(html: str, items: list[_Item]) -> list[Piece]:
 
 
 def _texts(raw: str, text: str) -> Iterator[Piece]:
-    """A text as pieces: what is written as a reference is one by itself."""
+    """Yield a text as pieces: what is written as a reference is one by itself."""
     if unescape(raw) != text:  # the parser skipped something
         raw = escape(text, quote=False)
     for part in REFERENCE.split(raw) if "&" in raw else [raw]:
@@ -214,7 +214,7 @@ def _texts(raw: str, text: str) -> Iterator[Piece]:
 
 
 def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Piece:
-    """One piece of all items but the last, which follows it. If no end tag closes it, one is added."""
+    """Make one piece of all items but the last, which follows it. If no end tag closes it, one is added."""
     tag, inside = items[0].tag, items[:-1]
     raw = html[items[0].start : items[-1].start]
     if items[0].is_block:
@@ -228,7 +228,7 @@ def _opaque(html: str, items: list[_Item], is_closed: bool, is_note: bool) -> Pi
 
 
 def _next_letters(items: list[_Item]) -> list[int]:
-    """For each item the first, itself or later, that is text with letters."""
+    """Return for each item the number of the first one, itself or later, that is text with letters."""
     following = [len(items)]
     for i in range(len(items) - 1, -1, -1):
         has_letters = items[i].kind is PieceKind.TEXT and any(map(str.isalpha, items[i].raw))
@@ -237,7 +237,7 @@ def _next_letters(items: list[_Item]) -> list[int]:
 
 
 def _ends(items: Iterable[_Item]) -> dict[int, int]:
-    """Where each element ends that has an end tag of its own."""
+    """Map the number of each start tag to that of the next end tag of its name that is free."""
     ends = {}
     opened: dict[str, list[int]] = {}
     for i, item in enumerate(items):
@@ -254,7 +254,7 @@ def _could_be_word(piece: Piece) -> bool:
 
 
 def with_words(pieces: list[Piece], could_be_word: Callable[[Piece], bool] = _could_be_word) -> list[Piece]:
-    """With <x/>, and others that touch it, as a word of the sentence where it touches no letter."""
+    """Make <x/>, and others that touch it, a word of the sentence where it touches no letter."""
     words: list[Piece] = []
     i = 0
     while i < len(pieces):

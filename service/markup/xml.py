@@ -37,7 +37,7 @@ def parse(xml: str, rules: TagRules = NO_RULES) -> Document:
 
 
 def read(xml: str, rules: TagRules = NO_RULES) -> list[Piece]:
-    """The pieces of a text. Inline tags are balanced."""
+    """Return the pieces of a text. Inline tags are balanced."""
     items = _items(xml)
     _match(items)
     _part(items, xml, rules)
@@ -122,7 +122,7 @@ def _part(items: list[_Item], xml: str, rules: TagRules) -> None:
 
 
 def _with_text(items: list[_Item], xml: str) -> set[int]:
-    """The elements with text of their own, by the numbers of their start tags."""
+    """Return the numbers of the start tags of elements that have text of their own."""
     inside, found = [ROOT], set()
     for i, item in enumerate(items):
         if item.kind is PieceKind.START:
@@ -135,7 +135,7 @@ def _with_text(items: list[_Item], xml: str) -> set[int]:
 
 
 def _pieces(items: list[_Item], xml: str, keep: Collection[str]) -> Iterator[Piece]:
-    """An element that is kept, and one without anything inside, is one piece."""
+    """Yield pieces: an element that is kept, or has nothing inside, is one."""
     i = 0
     while i < len(items):
         item = items[i]
@@ -156,7 +156,7 @@ def _written(item: _Item, xml: str) -> str:
 
 
 def _texts(written: str) -> Iterator[Piece]:
-    """A text as pieces: a reference is one by itself. What a document has declared itself is kept."""
+    """Yield a text as pieces: a reference is one by itself. What a document has declared itself is kept."""
     for i, part in enumerate(REFERENCE.split(written)):
         read = unescape(part) if i % 2 else part
         is_text = i % 2 == 0 or len(read) == 1

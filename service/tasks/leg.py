@@ -32,12 +32,11 @@ from service.text.tokenization import beside_each
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Hear = Callable[[int, str], None]
-"""Takes the next piece of the translation of the text of this number; "" ends it."""
+"""Takes the number of a text and the next piece of its translation; "" ends the translation."""
 
-FIRST_AT_ONCE, MOST_AT_ONCE = 2, 32
-"""Pieces of one request that are translated at once where it hears of each. The first are soon there, as little is
-translated beside them; with each that is there so many may be twice as many, until they fill a batch. Others have room
-beside that."""
+FIRST_PIECES, MAX_PIECES = 2, 32
+"""How many pieces of a stream are translated side by side. The first are soon there, as little is translated beside
+them; each piece that is there doubles the number, until they fill a batch. Other requests have room beside that."""
 
 
 class Leg:
@@ -166,17 +165,17 @@ class Leg:
     async def _run_in_pieces(self, hear: Hear) -> None:
         pieces = ((i, piece) for i, manuscript in enumerate(self.manuscripts) for piece in manuscript.pieces())
         running: deque[tuple[int, Manuscript, asyncio.Task[None]]] = deque()
-        last, before, at_once, tokenizer = 0, FIRST, FIRST_AT_ONCE, self._translator.tokenizer
+        last, before, n_pieces, tokenizer = 0, FIRST, FIRST_PIECES, self._translator.tokenizer
         try:
             while True:
-                for i, piece in islice(pieces, at_once - len(running)):
+                for i, piece in islice(pieces, n_pieces - len(running)):
                     running.append((i, piece, asyncio.create_task(self._run([piece]))))
                 if not running:
                     break
                 i, piece, task = running[0]
                 await task
                 running.popleft()
-                at_once = min(2 * at_once, MOST_AT_ONCE)
+                n_pieces = min(2 * n_pieces, MAX_PIECES)
                 if i != last:
                     hear(last, "")
                     last, before = i, FIRST

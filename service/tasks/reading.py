@@ -14,7 +14,7 @@ from service.schemas.requests import NO_RULES, Format, TagRules, TranslateReques
 from service.segments.icu_messages import has_icu_messages
 from service.segments.kept_spans import apostrophes, kept_spans
 from service.segments.placeholders import Protected, protect
-from service.segments.slots import MOST_SLOTS, Slot, SlotsOfText
+from service.segments.slots import MAX_SLOTS, Slot, SlotsOfText
 from service.tasks.attention import Seen
 from service.text.languages import Direction
 from service.text.sentences import ends_of, sentence_spans, stripped
@@ -223,7 +223,7 @@ class Reader:
             source_ids = sentence.sequence.source_ids
             text = sentence.span.of(paragraph.protected.text)
             tokens = self.tokenizer.read(text, self.direction.source_prefix) if inside else []
-            for number in inside[:MOST_SLOTS]:
+            for number in inside[:MAX_SLOTS]:
                 slot = slots.of(number)
                 assert slot is not None, "it has a stand-in"
                 at = source_ids.index(slot.source_id) if source_ids.count(slot.source_id) == 1 else None
@@ -231,8 +231,8 @@ class Reader:
                     sentence.slots.append((number, slot))
                 else:
                     misread[number] = slot.word.isdigit()
-            if len(inside) > MOST_SLOTS:  # what is behind them would only come to stand in their place
-                too_many += range(inside[MOST_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
+            if len(inside) > MAX_SLOTS:  # what is behind them would only come to stand in their place
+                too_many += range(inside[MAX_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
             sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
         slots.give_up(too_many)
