@@ -10,7 +10,7 @@ import webencodings
 from service.base.errors import InvalidDocument
 from service.documents.contents import Contents
 from service.documents.encodings import LIKE_BROWSERS, Encoding, decode
-from service.markup.document import parse
+from service.markup.html import parse
 from service.markup.passages import Passage
 from service.segments.placeholders import protect
 from service.segments.restoration import untranslated

@@ -12,7 +12,7 @@ from service.markup.markdown import FRONT_MATTER
 
 LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 LABEL = re.compile(r"\[((?:[^\[\]\\]|\\.)+)\]", re.DOTALL)
-ENOUGH = 2_000
+MIN_PIECE_LENGTH = 2_000
 """Characters after which the next block that has an empty line before it begins a piece."""
 
 
@@ -55,7 +55,7 @@ def _cut(lines: list[str], starts: list[int]) -> Iterator[list[str]]:
     for start in starts:
         length += sum(map(len, lines[position:start]))
         position = start
-        if length >= ENOUGH and lines[start - 1].isspace():
+        if length >= MIN_PIECE_LENGTH and lines[start - 1].isspace():
             yield lines[begun:start]
             begun, length = start, 0
     if begun < len(lines):

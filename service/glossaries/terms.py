@@ -90,9 +90,6 @@ class Terms:
             yield from (Span(*match.span()) for match in pattern.finditer(text))
 
 
-NO_TERMS = Terms()
-
-
 def _is_whole(text: str, span: Span) -> bool:
     """Whether no word goes on beyond the edges of the span."""
     edges = (text[max(0, span.start - 1) : span.start + 1], text[span.end - 1 : span.end + 1])

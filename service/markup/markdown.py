@@ -12,11 +12,11 @@ from string import punctuation as PUNCTUATION
 
 from markdown_it.token import Token
 
-from service.markup.document import Document, assembled
+from service.markup.draft import assembled
+from service.markup.html import BLOCKS, UNREAD, VOID, WORDS, read, with_words
 from service.markup.inline_marks import PAIRS, PARSER, Environment, Mark, escape, marks
-from service.markup.passages import Notation, Passage
-from service.markup.tags import BLOCKS, UNREAD, VOID, WORDS, read, with_words
-from service.segments.pieces import Piece, PieceKind
+from service.markup.passages import Document, Notation, Passage
+from service.markup.pieces import Piece, PieceKind
 from service.text.sentences import stripped
 from service.text.spans import Span
 

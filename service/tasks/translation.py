@@ -1,17 +1,14 @@
 """A translation model, as requests see it; leg.py takes texts through it."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Literal
 
 from service.base.artifact import Manifest
-from service.base.errors import InvalidFields, UnsupportedOption
 from service.engine.beam_search import Search
-from service.schemas.requests import TranslateRequest
 from service.segments.slots import Slot
 from service.tasks.attention import Seen
-from service.tasks.reading import NewSearch
-from service.text.languages import Direction, Languages
+from service.text.languages import Languages
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
 
@@ -38,43 +35,3 @@ class Translator:
     @cached_property
     def languages(self) -> Languages:
         return Languages(self.manifest.sources, self.manifest.targets)
-
-    def new_search(self, request: TranslateRequest, direction: Direction) -> NewSearch:
-        """How every sentence of a request is searched.
-
-        Raises:
-            InvalidFields: max_target_tokens is outside of the model's limits, or alternatives is not below the beam's.
-            UnsupportedOption: the format does not have what the request asks for.
-        """
-        if request.format != "text" and (request.attention or request.alignment or request.alternatives):
-            raise UnsupportedOption(
-                f"`attention`, `alignment` and `alternatives` need `format` text, not {request.format}"
-            )
-        if request.tags is not None and request.format not in ("html", "xml"):
-            raise UnsupportedOption(f"`tags` needs `format` html or xml, not {request.format}")
-        decoding = self.manifest.decoding
-        assert decoding is not None, "a translator's manifest has one"
-        limit = self.manifest.limits.max_target_tokens
-        max_target_tokens = request.max_target_tokens or limit
-        if max_target_tokens > limit:
-            message = f"must be at most {limit} for {self.manifest.name}, not {max_target_tokens}"
-            raise InvalidFields([(("max_target_tokens",), message)])
-        n_first = len(direction.target_prefix)
-        if max_target_tokens <= n_first:
-            message = f"must be at least {n_first + 1} for this model ({n_first} of them name the language)"
-            raise InvalidFields([(("max_target_tokens",), message)])
-        beam_size = request.beam_size or decoding.beam_size
-        if request.alternatives >= beam_size:
-            raise InvalidFields([(("alternatives",), f"must be less than `beam_size` ({beam_size})")])
-        length_penalty = decoding.length_penalty if request.length_penalty is None else request.length_penalty
-        beam_threshold = decoding.beam_threshold if request.beam_threshold is None else request.beam_threshold
-        return partial(
-            Search,
-            max_target_tokens,
-            beam_size,
-            length_penalty,
-            1 + request.alternatives,
-            beam_threshold,
-            decoding.stop,
-            direction.target_prefix,
-        )

@@ -3,7 +3,7 @@ from hypothesis import example, given
 
 from service.base.errors import InvalidDocument
 from service.documents import html
-from service.markup.document import parse
+from service.markup.html import parse
 from service.markup.passages import Passage
 from tests.service.documents.translating import in_capitals, translated
 from tests.service.markup.test_document_properties import HTML, TREES

@@ -14,10 +14,10 @@ from service.base.errors import (
     UnsupportedLanguagePair,
     UnsupportedOption,
 )
+from service.markup.passages import Document
 from service.schemas.answers import Alignment, Links, Segment, ShownToken
 from service.tasks.alignment import composed
 from service.tasks.leg import Leg
-from service.tasks.manuscript import Reading
 from service.tasks.pivot import _segments
 from tests.service.conftest import Client, Serve, problem
 from tests.service.tiny_artifacts import TinyTranslator, language
@@ -163,7 +163,7 @@ async def test_a_service_that_drains_between_the_legs_goes_on_with_the_second(
     async with serve(artifacts=through_english) as client:
         drain, translated = client._transport.app.state.serving.drain, Leg.translated  # type: ignore[attr-defined]
 
-        async def after_a_drain(self: Leg) -> list[Reading]:
+        async def after_a_drain(self: Leg) -> list[Document]:
             drain()
             return await translated(self)
 
