@@ -26,7 +26,7 @@ from service.text.tokenization import Tokenizer
 from service.workers.on_demand import Engines
 from service.workers.pool import Pool
 from service.workers.remote_loader import RemoteLoader
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 
 SLOW = "slow"
 ENCODE_S, STEP_S = 0.4, 0.04
@@ -94,7 +94,7 @@ def measure() -> dict[str, float]:
 
 async def _measure(name: str, loader: RemoteLoader, sources: list[list[int]]) -> dict[str, float]:
     metrics = Metrics()
-    loops = [RemoteLoop(path, metrics.count) for path in loader.paths]
+    loops = [RemoteWorker(path, metrics.count) for path in loader.paths]
     for loop in loops:
         loop.start()
     small: Pool[Search] = Pool(f"{name}/greedy", loops, metrics.of_task("translation"))

@@ -33,7 +33,7 @@
                 ├── Draining
                 ├── Broken
                 │   ├── Silent
-                │   └── LoopEnded
+                │   └── WorkerEnded
                 ├── NotStored
                 └── NotReady        only said by /health/ready
 
@@ -226,7 +226,7 @@ class Silent(Broken):
     """A loop has not reported: it hangs and will be replaced, or the machine has slept."""
 
 
-class LoopEnded(Broken):
+class WorkerEnded(Broken):
     """The process died that computed for this request, perhaps of it."""
 
 

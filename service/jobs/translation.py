@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, Starting, TooLarge
+from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, Starting, TooLarge, WorkerEnded
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs.job import Job
@@ -108,7 +108,7 @@ class Translating:
             except Broken as error:
                 n_tries += 1
                 # The loop may have died of this part, and where two do the model is taken out for everybody.
-                if isinstance(error, LoopEnded) or n_tries == MOST_TRIES:
+                if isinstance(error, WorkerEnded) or n_tries == MOST_TRIES:
                     raise
                 await asyncio.sleep(error.retry_after_s)
             else:

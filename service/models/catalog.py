@@ -23,7 +23,7 @@ from service.text.languages import Wanted, canonical
 from service.text.tokenization import Tokenizer, Vocabulary
 from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
 from service.workers.pool import Pool
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Models:
         translators: list[Translator],
         classifiers: list[Classifier],
         embedders: SequenceOf[Embedder] = (),
-        loops: SequenceOf[Loop | RemoteLoop] = (),
+        loops: SequenceOf[Loop | RemoteWorker] = (),
         loader: Loader | None = None,
         watch: Watch | None = None,
         ordered: bool = False,
@@ -207,7 +207,7 @@ def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = No
     if settings.loops == 0:
         return models_here(wanted_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
-    loader.remote.on_loop_end = metrics.loop_ended
+    loader.remote.on_worker_end = metrics.loop_ended
     try:
         # While it loads:
         tokenizers = _tokenizers(loader.artifacts, read_tokenizer_files(loader.artifacts))
@@ -251,7 +251,7 @@ def models_of(
     Raises:
         ArtifactRefused: a tokenizer is of no kind that is served here.
     """
-    loops = [RemoteLoop(path, metrics.count) for path in loaded.paths]
+    loops = [RemoteWorker(path, metrics.count) for path in loaded.paths]
     tokenizers = tokenizers or _tokenizers(loaded.artifacts, loaded.tokenizer_files)
     return _models(loaded, loops, settings, metrics, loader, tokenizers)
 
@@ -274,7 +274,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
 
 def _models(
     loaded: Loaded,
-    loops: SequenceOf[Loop | RemoteLoop],
+    loops: SequenceOf[Loop | RemoteWorker],
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None,

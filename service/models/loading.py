@@ -35,7 +35,7 @@ from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import Reading, read_logits
 from service.tasks.token_pooling import Embedded, read_states
 from service.workers.on_demand import Engines
-from service.workers.processes import n_loops
+from service.workers.processes import n_workers
 
 Output = TypeVar("Output")
 
@@ -73,15 +73,15 @@ class ArtifactSource:
         if name == "cuda" and settings.model_memory is not None:
             raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
-        threads = (settings.threads or 1) // n_loops(settings, name) or 1
+        threads = (settings.threads or 1) // n_workers(settings, name) or 1
         # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.
         shares_arena = settings.model_memory is None
         return replace(self, provider=Provider(name, threads, captures, shares_arena))
 
     @property
-    def n_loops(self) -> int:
+    def n_workers(self) -> int:
         assert self.provider is not None
-        return n_loops(self.settings, self.provider.name)
+        return n_workers(self.settings, self.provider.name)
 
     @property
     def forks(self) -> bool:

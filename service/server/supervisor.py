@@ -252,7 +252,7 @@ class Supervisor:
         loaded.announce()
         self._generation += 1
         self._loaded = loaded
-        loader.remote.on_loop_end = self._tell_of_loop
+        loader.remote.on_worker_end = self._tell_of_loop
         return [server.take(self._generation, loaded) for server in self._servers]
 
     def _tell_of_loop(self, how: str) -> None:

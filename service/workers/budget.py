@@ -1,4 +1,4 @@
-"""How much memory models take, and which are loaded: what all loops must know, in memory that they share."""
+"""How much memory models take, and which are loaded: what all workers must know, in memory that they share."""
 
 import ctypes
 import mmap
@@ -13,7 +13,7 @@ GROWTH = 2.7
 
 
 class _Model(ctypes.Structure):
-    loop: int
+    worker: int
     size: float
     loading: bool
     loaded: bool
@@ -21,7 +21,7 @@ class _Model(ctypes.Structure):
     """To be unloaded."""
     used_at: float
     _fields_ = [
-        ("loop", ctypes.c_int),
+        ("worker", ctypes.c_int),
         ("size", ctypes.c_double),
         ("loading", ctypes.c_bool),
         ("loaded", ctypes.c_bool),
@@ -31,9 +31,9 @@ class _Model(ctypes.Structure):
 
 
 class Budget:
-    """Counts by how much loops have grown since they had no models, and what will be added by those that they load.
+    """Counts by how much workers have grown since they had no models, and what will be added by those that they load.
 
-    Each model has its loop. It counts as GROWTH times its files before it was loaded once, and then as what was
+    Each model has its worker. It counts as GROWTH times its files before it was loaded once, and then as what was
     measured, but never as less than its files. While none is loaded, any one may be.
 
     Args:
@@ -41,44 +41,44 @@ class Budget:
         file_bytes: by model, the size of its files.
     """
 
-    def __init__(self, limit: int, n_loops: int, file_bytes: Mapping[str, int]) -> None:
+    def __init__(self, limit: int, n_workers: int, file_bytes: Mapping[str, int]) -> None:
         self._limit = limit
         self._file_bytes = file_bytes
         records = (_Model * len(file_bytes)).from_buffer(mmap.mmap(-1, len(file_bytes) * ctypes.sizeof(_Model)))
         self._models: dict[str, _Model] = dict(zip(file_bytes, records, strict=True))
         for number, (model, record) in enumerate(self._models.items()):
-            record.loop, record.size = number % n_loops, GROWTH * file_bytes[model]
-        self._grown = memoryview(mmap.mmap(-1, 8 * n_loops)).cast("d")
+            record.worker, record.size = number % n_workers, GROWTH * file_bytes[model]
+        self._grown = memoryview(mmap.mmap(-1, 8 * n_workers)).cast("d")
         self._lock, path = tempfile.mkstemp()
         os.unlink(path)
-        self._bells = [os.pipe() for _ in range(n_loops)]
+        self._bells = [os.pipe() for _ in range(n_workers)]
         for bell in self._bells:
             for end in bell:
                 os.set_blocking(end, False)
 
-    def models(self, loop: int) -> list[str]:
-        """Those that are loaded by this loop."""
-        return [model for model, record in self._models.items() if record.loop == loop]
+    def models(self, worker: int) -> list[str]:
+        """Those that are loaded by this worker."""
+        return [model for model, record in self._models.items() if record.worker == worker]
 
     def size(self, model: str) -> int:
         """Bytes that it counts as."""
         return int(self._models[model].size)
 
-    def begin(self, loop: int) -> None:
-        """A new process is this loop."""
+    def begin(self, worker: int) -> None:
+        """A new process is this worker."""
         with self._locked():
-            self._grown[loop] = 0
-            for model in self.models(loop):
+            self._grown[worker] = 0
+            for model in self.models(worker):
                 record = self._models[model]
                 record.loading = record.loaded = record.asked = False
 
-    def bell(self, loop: int) -> int:
-        """A file descriptor that can be read when models of this loop have been asked to be unloaded."""
-        return self._bells[loop][0]
+    def bell(self, worker: int) -> int:
+        """A file descriptor that can be read when models of this worker have been asked to be unloaded."""
+        return self._bells[worker][0]
 
-    def asked(self, loop: int) -> list[str]:
-        """Which models of this loop are to be unloaded."""
-        return [model for model in self.models(loop) if self._models[model].asked]
+    def asked(self, worker: int) -> list[str]:
+        """Which models of this worker are to be unloaded."""
+        return [model for model in self.models(worker) if self._models[model].asked]
 
     def use(self, model: str) -> None:
         """There is a request for this model: others are unloaded first."""
@@ -112,12 +112,12 @@ class Budget:
         with self._locked():
             self._models[model].loaded = self._models[model].asked = False
 
-    def grow(self, loop: int, n_bytes: int | None) -> None:
-        """A loop has grown by so many bytes since it had no models; None where it cannot tell."""
+    def grow(self, worker: int, n_bytes: int | None) -> None:
+        """A worker has grown by so many bytes since it had no models; None where it cannot tell."""
         with self._locked():
             if n_bytes is None:
-                n_bytes = sum(self.size(model) for model in self.models(loop) if self._models[model].loaded)
-            self._grown[loop] = n_bytes
+                n_bytes = sum(self.size(model) for model in self.models(worker) if self._models[model].loaded)
+            self._grown[worker] = n_bytes
             self._ask_for(self._taken() - self._limit)
 
     def _taken(self) -> float:
@@ -133,7 +133,7 @@ class Budget:
             record.asked = True
             missing -= record.size
             with suppress(BlockingIOError):  # it has been rung often enough
-                os.write(self._bells[record.loop][1], b"!")
+                os.write(self._bells[record.worker][1], b"!")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from service.workers.remote_loader import RemoteLoader
 logger = logging.getLogger(__name__)
 
 SOURCE = "service.models.loading:ArtifactSource"
-"""By its name, because a server whose loops are processes has no use for ONNX Runtime."""
+"""By its name, because a server whose workers are processes has no use for ONNX Runtime."""
 
 TokenizerFiles = dict[str, dict[str, bytes]]
 """By model and name, the content of the files that tokenizers are made of."""
@@ -27,11 +27,11 @@ TokenizerFiles = dict[str, dict[str, bytes]]
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a server must know of models that loops run.
+    """What a server must know of models that workers run.
 
     Attributes:
         abouts: of each model, what its loader told.
-        paths: where the loops listen.
+        paths: where the workers listen.
         tokenizer_files: as they were when the models were loaded, for servers that begin later.
     """
 
@@ -43,11 +43,11 @@ class Loaded:
     def announce(self) -> None:
         """Log what serves from here on."""
         names, providers = ", ".join(self.artifacts), sorted({about.provider for about in self.abouts.values()})
-        logger.info("attend %s: %s on %s, %d loops", __version__, names, ", ".join(providers), len(self.paths))
+        logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
 
 
 class Loader:
-    """A process that loads artifacts, and the loops that it forks.
+    """A process that loads artifacts, and the workers that it forks.
 
     Raises:
         ArtifactRefused: one is missing, or its manifest is not as it should be.
@@ -69,7 +69,7 @@ class Loader:
         return Loaded(self.artifacts, self.remote.abouts, self.remote.paths, files)
 
     def end(self) -> None:
-        """End all loops at once: their requests have been answered."""
+        """End all workers at once: their requests have been answered."""
         self.remote.end()
 
 

@@ -1,8 +1,8 @@
-"""The process that loads models, and from which loops are forked.
+"""The process that loads models, and from which workers are forked.
 
 ONNX Runtime lays out weights for each session anew. Where one process loads and others are forked from it, they share
 that memory, and one that dies is replaced within milliseconds. So this process has no threads and no event loop. What
-cannot be forked, such as what uses CUDA or threads, is loaded by the loop itself after it is forked.
+cannot be forked, such as what uses CUDA or threads, is loaded by the worker itself after it is forked.
 """
 
 import gc
@@ -33,24 +33,24 @@ from service.workers.worker_process import Board, serve
 logger = logging.getLogger(__name__)
 
 HUNG_S, LOADING_S = 60.0, 600.0
-"""A loop that has not gone on for HUNG_S, or has not begun after LOADING_S, is taken for dead and replaced."""
+"""A worker that has not gone on for HUNG_S, or has not begun after LOADING_S, is taken for dead and replaced."""
 
 LOOK_S = 1.0
-"""How often loops are checked for that."""
+"""How often workers are checked for that."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
-"""Pauses before a loop that never served is replaced; each is twice the one before."""
+"""Pauses before a worker that never served is replaced; each is twice the one before."""
 
 FATAL_DEATHS, MEMORY_S = 2, 600.0
 """A model for which so many processes died while they computed for it, within so many seconds, is taken out."""
 
 SLOW_S = 0.02
-"""A model whose probe takes longer has a loop of its own: no pass may hold a loop that others share for longer."""
+"""A model whose probe takes longer has a worker of its own: no pass may hold a worker that others share for longer."""
 
 
 @dataclass
-class _Place:
-    """A loop, whichever process it is now."""
+class _Worker:
+    """A worker, whichever process it is now."""
 
     number: int
     listener: socket.socket
@@ -71,7 +71,7 @@ class _Loader:
         self._woken, self._wake = socket.socketpair()
         self._loaded: dict[str, Engines] = {}
         self._budget: Budget | None = None
-        self._places: list[_Place] = []
+        self._workers: list[_Worker] = []
         self._deaths: dict[str, list[float]] = {}
 
     def run(self) -> None:
@@ -92,32 +92,32 @@ class _Loader:
                     if self._is_slow(model) and self._plan.slow is None:
                         del self._loaded[model]
                         slow.append(model)
-                        source.trim()  # or else all loops are forked with what it took
+                        source.trim()  # or else all workers are forked with what it took
         shared = [model for model in models if model not in slow]
-        for number in range(source.n_loops if shared else 0):
+        for number in range(source.n_workers if shared else 0):
             # Under a budget nothing is loaded twice.
             here = shared if self._budget is None else self._budget.models(number)
-            self._places.append(_Place(number, self._listener(number), here))
-        for number, model in enumerate(slow, start=len(self._places)):
-            self._places.append(_Place(number, self._listener(number), [model], alone=True))
-        self._board = Board(len(self._places), models)
+            self._workers.append(_Worker(number, self._listener(number), here))
+        for number, model in enumerate(slow, start=len(self._workers)):
+            self._workers.append(_Worker(number, self._listener(number), [model], alone=True))
+        self._board = Board(len(self._workers), models)
         gc.collect()
         gc.freeze()
-        for pipe in [self._fork(place) for place in self._places]:
+        for pipe in [self._fork(place) for place in self._workers]:
             what_is_said(pipe)
-        self._server.sendall(packed(None, len(self._places), slow, self._abouts))
+        self._server.sendall(packed(None, len(self._workers), slow, self._abouts))
         incoming = select.poll()
         for watched in (self._server, self._woken):
             incoming.register(watched, select.POLLIN)
         looked_at = time.monotonic()
         while True:
-            for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._places) else 20):
+            for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._workers) else 20):
                 if file == self._server.fileno():
                     return
                 with suppress(BlockingIOError):
                     self._woken.recv(4096)
             self._bury()
-            for place in self._places:
+            for place in self._workers:
                 if place.process_id == 0 and time.monotonic() >= place.begin_at:
                     self._replace(place)
             if time.monotonic() - looked_at >= LOOK_S:
@@ -125,9 +125,9 @@ class _Loader:
                 looked_at = time.monotonic()
 
     def end(self) -> None:
-        """Kill all loops: their requests have been answered, or nobody is left to read answers."""
+        """Kill all workers: their requests have been answered, or nobody is left to read answers."""
         signal.set_wakeup_fd(-1)
-        for place in self._places:
+        for place in self._workers:
             if place.process_id:
                 with suppress(ProcessLookupError):
                     os.kill(place.process_id, signal.SIGKILL)
@@ -137,7 +137,7 @@ class _Loader:
         return source.settled()
 
     def _listener(self, number: int) -> socket.socket:
-        """It stays open here while a loop is replaced, so that who connects meanwhile waits and is not refused."""
+        """It stays open here while a worker is replaced, so that who connects meanwhile waits and is not refused."""
         path = self._plan.directory / f"{number}.sock"
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
@@ -153,19 +153,19 @@ class _Loader:
             seconds = max(seconds, engine.probe().seconds)
         return seconds > SLOW_S
 
-    def _replace(self, place: _Place) -> None:
-        """Begin another process for a loop; later, where the system has no room for one now."""
+    def _replace(self, place: _Worker) -> None:
+        """Begin another process for a worker; later, where the system has no room for one now."""
         try:
             os.close(self._fork(place))
         except OSError as error:
-            logger.critical("loop %d cannot be begun now: %s", place.number, error)
+            logger.critical("worker %d cannot be begun now: %s", place.number, error)
             self._put_off(place)
 
-    def _fork(self, place: _Place) -> int:
-        """Begin a process for a loop.
+    def _fork(self, place: _Worker) -> int:
+        """Begin a process for a worker.
 
         Returns:
-            A file descriptor from which can be read when the loop has loaded.
+            A file descriptor from which can be read when the worker has loaded.
 
         Raises:
             OSError: the system has no room for it.
@@ -189,23 +189,23 @@ class _Loader:
             os.close(self._life)
             os.close(reading)
             self._server.close()
-            for other in self._places:
-                if other is not place:  # who connects there must not wait for this loop
+            for other in self._workers:
+                if other is not place:  # who connects there must not wait for this worker
                     other.listener.close()
             self._be(place, writing)
         except BaseException:
-            logger.critical("a loop dies", exc_info=True)
+            logger.critical("a worker dies", exc_info=True)
         finally:
             os._exit(1)
 
-    def _be(self, place: _Place, writing: int) -> None:
+    def _be(self, place: _Worker, writing: int) -> None:
         refusal: str | None = None
         engines: dict[str, Engine[Any] | None] = {}
         try:
             for model in place.models:
                 engines |= self._loaded.get(model) or self._engines(model, place.alone)
         except StartRefused as error:
-            logger.critical("loop %d cannot load: %s", place.number, error)
+            logger.critical("worker %d cannot load: %s", place.number, error)
             refusal = str(error)
         with suppress(BrokenPipeError), os.fdopen(writing, "wb") as pipe:  # nobody reads what a replacement says
             pipe.write(packed(refusal, None))
@@ -226,15 +226,15 @@ class _Loader:
         self._source.trim()  # of the file's content, which was read whole
         return engines
 
-    def _on_demand(self, place: _Place, loop: Loop) -> OnDemand:
+    def _on_demand(self, place: _Worker, worker: Loop) -> OnDemand:
         assert self._budget is not None
         load, note = partial(self._source.load, alone=False), partial(self._board.load, place.number)
-        return OnDemand(loop, place.number, self._budget, load, self._source.trim, note)
+        return OnDemand(worker, place.number, self._budget, load, self._source.trim, note)
 
     def _budget_of(self, n_bytes: int) -> Budget:
         """Raises StartRefused: a model needs more."""
         file_bytes = {model: about.file_bytes for model, about in self._abouts.items()}
-        budget = Budget(n_bytes, self._source.n_loops, file_bytes)
+        budget = Budget(n_bytes, self._source.n_workers, file_bytes)
         for model in self._abouts:
             if budget.size(model) > n_bytes:
                 raise StartRefused(
@@ -244,8 +244,8 @@ class _Loader:
         return budget
 
     def _bury(self) -> None:
-        """Note which loops have died, and of what."""
-        for place in self._places:
+        """Note which workers have died, and of what."""
+        for place in self._workers:
             if place.process_id == 0:
                 continue
             ended, status = os.waitpid(place.process_id, os.WNOHANG)
@@ -254,7 +254,7 @@ class _Loader:
             now, how = time.monotonic(), how_ended(status)
             model = self._board.working_for(place.number)
             worked = f" while it worked for {model}" if model else ""
-            logger.critical("loop %d has died of %s%s", place.number, how, worked)
+            logger.critical("worker %d has died of %s%s", place.number, how, worked)
             with suppress(OSError):
                 self._server.sendall(packed(how))
             if model is not None:
@@ -269,19 +269,19 @@ class _Loader:
             else:
                 self._put_off(place)
 
-    def _put_off(self, place: _Place) -> None:
-        """Begin a loop later: after a pause that is longer each time."""
+    def _put_off(self, place: _Worker) -> None:
+        """Begin a worker later: after a pause that is longer each time."""
         place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
         place.begin_at = time.monotonic() + place.pause_s
 
     def _end_what_hangs(self) -> None:
-        """Silence is counted in looks, not by the clock: a loop is not to blame when the whole service was paused."""
-        for place in self._places:
+        """Silence is counted in looks, not by the clock: a worker is not to blame when the whole service was paused."""
+        for place in self._workers:
             beat = self._board.last_beat(place.number)
             is_silent = place.process_id != 0 and (beat == 0 or time.monotonic() - beat > 2 * LOOK_S)
             place.silent_s = place.silent_s + LOOK_S if is_silent else 0.0
             if place.silent_s >= (HUNG_S if beat else LOADING_S):
-                logger.critical("loop %d hangs and is killed", place.number)
+                logger.critical("worker %d hangs and is killed", place.number)
                 os.kill(place.process_id, signal.SIGKILL)
                 place.silent_s = 0.0
 

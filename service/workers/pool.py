@@ -1,4 +1,4 @@
-"""A model's engine in several loops: on a CPU, single-threaded ones do more together than one with all the threads."""
+"""A model's engine in several workers: on a CPU, single-threaded ones do more together than one with all the threads."""
 
 import asyncio
 import math
@@ -26,8 +26,8 @@ PLENTY = 200
 engine decodes two sentences together in less time than two engines one each."""
 
 
-class EngineLoop(Protocol):
-    """A loop, in this process or in its own."""
+class Worker(Protocol):
+    """A worker, in this process or in its own."""
 
     @property
     def load(self) -> int:
@@ -43,17 +43,17 @@ class EngineLoop(Protocol):
         """
 
     def state(self, name: str) -> EngineState | None:
-        """How an engine does; None where this loop has none of this name."""
+        """How an engine does; None where this worker has none of this name."""
 
 
 class Pool(Generic[Output]):
-    """Gives each sequence of a request to the loop that has least to do, of those whose engine is ready.
+    """Gives each sequence of a request to the worker that has least to do, of those whose engine is ready.
 
-    The last loop is kept free for the server's own core: a single sentence gets it only while every other loop is busy.
+    The last worker is kept free for the server's own core: a single sentence gets it only while every other worker is busy.
 
     Args:
         name: of the engine.
-        loops: all there are; those that have the engine count.
+        workers: all there are; those that have the engine count.
         metrics: of requests that get no answer.
         max_sequences: of one request.
         max_waiting: sequences that may wait in an engine before it refuses a request.
@@ -63,7 +63,7 @@ class Pool(Generic[Output]):
     def __init__(
         self,
         name: str,
-        loops: SequenceOf[EngineLoop],
+        workers: SequenceOf[Worker],
         metrics: TaskMetrics,
         max_sequences: float = math.inf,
         max_waiting: float = math.inf,
@@ -71,11 +71,11 @@ class Pool(Generic[Output]):
     ) -> None:
         self.name = name
         self.clock = clock
-        self._loops = loops
+        self._workers = workers
         self._metrics = metrics
         self._max_sequences = max_sequences
         self._draining = False
-        # A sequence is a work of 1 or more: a loop with less than this refuses nothing while the last one is kept free.
+        # A sequence is a work of 1 or more: a worker with less than this refuses nothing while the last one is kept free.
         self._plenty = min(PLENTY, max_waiting)
 
     async def run(
@@ -89,7 +89,7 @@ class Pool(Generic[Output]):
         Raises:
             UnprocessableRequest: there are too many sequences.
             DeadlinePassed: also before anything is submitted.
-            RequestError: of the first loop that failed; the others drop their parts.
+            RequestError: of the first worker that failed; the others drop their parts.
         """
         if admission is None:
             with Admission(self._metrics) as admission:
@@ -127,15 +127,15 @@ class Pool(Generic[Output]):
             sequence.accepted = admission.accepted
         futures = []
         try:
-            for loop, part in self._parts(sequences):
-                futures.append(loop.submit(self.name, part, deadline))
+            for worker, part in self._parts(sequences):
+                futures.append(worker.submit(self.name, part, deadline))
             admission.accepted = True
-            # A loop keeps the deadline itself; one that is stuck does not.
+            # A worker keeps the deadline itself; one that is stuck does not.
             async with asyncio.timeout(max(0.0, deadline - self.clock()) + GRACE_S):
                 answers: list[Answer[Output]] = await asyncio.gather(*map(asyncio.wrap_future, futures))
                 return answers
         except TimeoutError:
-            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the loop does not answer") from None
+            raise DeadlinePassed(f"the deadline passed {GRACE_S:g} s ago, and the worker does not answer") from None
         finally:
             for future in futures:
                 future.cancel()  # of no effect on those that are answered
@@ -154,19 +154,19 @@ class Pool(Generic[Output]):
         return next((state.unready_reason for state in states if state.unready_reason is not None), None)
 
     def states(self) -> list[EngineState]:
-        """Of the engine in each loop that has it."""
-        return [state for loop in self._loops if (state := loop.state(self.name)) is not None]
+        """Of the engine in each worker that has it."""
+        return [state for worker in self._workers if (state := worker.state(self.name)) is not None]
 
-    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[EngineLoop, list[Sequence[Output]]]]:
-        found = [(loop, state) for loop in self._loops if (state := loop.state(self.name)) is not None]
+    def _parts(self, sequences: list[Sequence[Output]]) -> list[tuple[Worker, list[Sequence[Output]]]]:
+        found = [(worker, state) for worker in self._workers if (state := worker.state(self.name)) is not None]
         # If none is ready, any of them says why.
-        loops = [loop for loop, state in found if state.unready_reason is None] or [loop for loop, _ in found]
-        if not loops and sequences:
+        workers = [worker for worker, state in found if state.unready_reason is None] or [worker for worker, _ in found]
+        if not workers and sequences:
             raise Starting(f"{self.name} is starting")
-        if len(sequences) == 1 and min((loop.load for loop in loops[:-1]), default=math.inf) < self._plenty:
-            loops = loops[:-1]
-        loads = [loop.load for loop in loops]
-        parts: list[list[Sequence[Output]]] = [[] for _ in loops]
+        if len(sequences) == 1 and min((worker.load for worker in workers[:-1]), default=math.inf) < self._plenty:
+            workers = workers[:-1]
+        loads = [worker.load for worker in workers]
+        parts: list[list[Sequence[Output]]] = [[] for _ in workers]
         # The longest first, so that loads become even.
         for sequence in sorted(sequences, key=attrgetter("work"), reverse=True):
             lightest = loads.index(min(loads))
@@ -176,4 +176,4 @@ class Pool(Generic[Output]):
         # cross-attention of all.
         for part in parts:
             part.reverse()
-        return [(loop, part) for loop, part in zip(loops, parts, strict=True) if part]
+        return [(worker, part) for worker, part in zip(workers, parts, strict=True) if part]

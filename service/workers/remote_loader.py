@@ -36,13 +36,13 @@ RESTART_S = 1.0
 
 
 class RemoteLoader:
-    """A process that loads models and forks loops; it is begun anew where it dies.
+    """A process that loads models and forks workers; it is begun anew where it dies.
 
     Attributes:
         directory: a folder of this service alone, which is gone in the end.
-        paths: where the loops listen.
+        paths: where the workers listen.
         abouts: what servers must know of each model.
-        on_loop_end: is called in a thread of its own when a loop has ended: by which signal, or with which status.
+        on_worker_end: is called in a thread of its own when a worker has ended: by which signal, or with which status.
 
     Args:
         source, arguments: as in a Plan.
@@ -65,23 +65,23 @@ class RemoteLoader:
         self._ending = threading.Event()
         self.paths: list[Path] = []
         self.abouts: dict[str, About] = {}
-        self.on_loop_end: Callable[[str], None] = lambda _: None
+        self.on_worker_end: Callable[[str], None] = lambda _: None
         self._begin()
         atexit.register(self.end)
 
     def wait_until_loaded(self) -> None:
         """Raises StartRefused: a model cannot be loaded."""
         try:
-            n_loops, slow = self._loaded()
+            n_workers, slow = self._loaded()
         except StartRefused:
             self.end()
             raise
         self._plan = replace(self._plan, slow=slow)  # places stay, whatever another loader would measure
-        self.paths = [self.directory / f"{number}.sock" for number in range(n_loops)]
+        self.paths = [self.directory / f"{number}.sock" for number in range(n_workers)]
         threading.Thread(target=self._supervise, name="loader", daemon=True).start()
 
     def end(self) -> None:
-        """End all loops at once: their requests have been answered."""
+        """End all workers at once: their requests have been answered."""
         atexit.unregister(self.end)
         self._ending.set()
         with suppress(OSError):
@@ -101,14 +101,14 @@ class RemoteLoader:
         self._messages = messages_of(self._socket)
 
     def _kill(self) -> None:
-        """The process and its loops: one that hangs would outlive it."""
+        """The process and its workers: one that hangs would outlive it."""
         if self._process.returncode is None:  # else its number may be another one's by now
             with suppress(ProcessLookupError, PermissionError):  # all have ended; macOS says so in another way
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def _loaded(self) -> tuple[int, list[str]]:
-        """Wait until all models are loaded; how many loops there are, and the models that are slow."""
+        """Wait until all models are loaded; how many workers there are, and the models that are slow."""
         self._socket.settimeout(LOADING_S)
         try:
             message = next(self._messages, None)
@@ -118,22 +118,22 @@ class RemoteLoader:
             message = None
         if message is None:
             raise StartRefused("the process that loads models has ended")
-        refusal, n_loops, slow, abouts = message
+        refusal, n_workers, slow, abouts = message
         if refusal is not None:
             raise StartRefused(refusal)
         self._socket.settimeout(None)
         self.abouts = abouts
-        return n_loops, slow
+        return n_workers, slow
 
     def _supervise(self) -> None:
-        """Hear of loops, and begin another loader whenever one has died."""
+        """Hear of workers, and begin another loader whenever one has died."""
         while True:
             with suppress(OSError):
                 for how, *others in self._messages:
                     if others:  # it says why it ends
                         logger.critical("the process that loads models fails: %s", how)
                         break
-                    self.on_loop_end(how)
+                    self.on_worker_end(how)
             while not self._ending.wait(RESTART_S):
                 logger.critical("the process that loads models has ended")
                 try:

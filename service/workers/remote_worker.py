@@ -1,8 +1,8 @@
-"""A loop in another process, as a server sees it.
+"""A worker in another process, as a server sees it.
 
 Python runs one thread of a process at a time. A step is some hundreds of microseconds of ONNX Runtime between some of
-Python; in one process a loop, a second one and the event loop wait for each other at each of these changes. The event
-loop itself talks to the processes: a thread between them would cost a request as much as all of HTTP.
+Python; in one process a worker, a second one and the event loop wait for each other at each of these changes. The event
+worker itself talks to the processes: a thread between them would cost a request as much as all of HTTP.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from service.base.contract import Answer, EngineState, Event
-from service.base.errors import Broken, Draining, LoopEnded, RequestError, Silent, Starting
+from service.base.errors import Broken, Draining, RequestError, Silent, Starting, WorkerEnded
 from service.engine.loop import Count
 from service.engine.scheduler import Sequence
 from service.workers.loader_process import HUNG_S
@@ -25,14 +25,14 @@ from service.workers.wire import READ_BYTES, Unpacker, packed
 logger = logging.getLogger(__name__)
 
 SILENCE_S = 5.0
-"""A loop that has not reported for this long is not ready."""
+"""A worker that has not reported for this long is not ready."""
 
 RECONNECT_S = 0.05
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """A request that the loop was sent and has not answered."""
+    """A request that the worker was sent and has not answered."""
 
     engine: str
     sequences: list[Sequence[Any]]
@@ -40,14 +40,14 @@ class _Sent:
     future: "asyncio.Future[Answer[Any]]"
 
 
-class RemoteLoop:
-    """Stands for a loop in another process, with the same methods, for one event loop.
+class RemoteWorker:
+    """Stands for a worker in another process, with the same methods, for one event loop.
 
     Every accepted request is answered exactly once, also where the process dies. Another process takes its place, and
     listens at the same path.
 
     Args:
-        path: of the Unix socket where the loop listens.
+        path: of the Unix socket where the worker listens.
         count: takes what engines tell metrics.
     """
 
@@ -73,7 +73,7 @@ class RemoteLoop:
         """Queue the sequences of one request. Cancelling the future frees its rows within one step.
 
         Raises:
-            Unavailable: starting or broken. What the loop itself refuses comes as the future's error.
+            Unavailable: starting or broken. What the worker itself refuses comes as the future's error.
         """
         state = self.state(name)
         if state is None or self._outgoing is None:
@@ -93,10 +93,10 @@ class RemoteLoop:
         return request.future
 
     def state(self, name: str) -> EngineState | None:
-        """How an engine does; None where the loop has none of this name, or is starting."""
+        """How an engine does; None where the worker has none of this name, or is starting."""
         state = self._states.get(name)
         if state is not None and (silent_s := self._silent_s) > SILENCE_S:
-            return replace(state, unready_reason=f"its loop has not reported for {silent_s:.0f} s")
+            return replace(state, unready_reason=f"its worker has not reported for {silent_s:.0f} s")
         return state
 
     def stop(self, timeout_s: float) -> None:
@@ -130,11 +130,11 @@ class RemoteLoop:
             except OSError:
                 pass
             except Exception:  # nobody may be left waiting for the answers that were to come
-                logger.exception("a message of the loop at %s cannot be read", self._path)
+                logger.exception("a message of the worker at %s cannot be read", self._path)
             if self._states:
-                logger.critical("the loop at %s has ended", self._path)
+                logger.critical("the worker at %s has ended", self._path)
             self._states = {}
-            self._fail_all(LoopEnded, "its loop has ended")
+            self._fail_all(WorkerEnded, "its worker has ended")
             await asyncio.sleep(RECONNECT_S)
 
     async def _messages(self) -> AsyncIterator[tuple[Any, ...]]:

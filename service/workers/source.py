@@ -25,8 +25,8 @@ class Source(Protocol):
         """
 
     @property
-    def n_loops(self) -> int:
-        """How many loops share the models."""
+    def n_workers(self) -> int:
+        """How many workers share the models."""
 
     @property
     def forks(self) -> bool:
@@ -47,7 +47,7 @@ class Source(Protocol):
         """Load a model.
 
         Args:
-            alone: in a loop of its own, with threads of its own.
+            alone: in a worker of its own, with threads of its own.
 
         Raises:
             StartRefused: it cannot be loaded.
@@ -64,8 +64,8 @@ class Plan:
     Attributes:
         source: a class of sources, "module:name". Servers have no use for what it imports.
         arguments: of this class.
-        directory: where loops listen, as "0.sock", "1.sock" and so on.
-        slow: models that have loops of their own; None: those that are slow here.
+        directory: where workers listen, as "0.sock", "1.sock" and so on.
+        slow: models that have workers of their own; None: those that are slow here.
     """
 
     source: str

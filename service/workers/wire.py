@@ -1,6 +1,6 @@
 """Messages between the processes of one service, over Unix sockets: a length, and a pickle.
 
-A server sends a loop `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A loop sends a server
+A server sends a worker `("submit", number, engine, sequences, deadline)` and `("cancel", number)`. A worker sends a server
 `("answer", number, Answer or error)` and `("report", states, events)`, the states of engines that have changed.
 """
 

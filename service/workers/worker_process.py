@@ -37,10 +37,10 @@ class Board:
         models: by name.
     """
 
-    def __init__(self, n_loops: int, models: list[str]) -> None:
+    def __init__(self, n_workers: int, models: list[str]) -> None:
         self._models = models
         self._beats, self._passing, self._loading, self._served, self._out = (
-            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (*[n_loops] * 4, len(models))
+            memoryview(mmap.mmap(-1, 8 * size)).cast("d") for size in (*[n_workers] * 4, len(models))
         )
 
     def begin(self, loop: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from service.base.errors import Broken, DeadlinePassed, LoopEnded, QueueFull, Silent, TooLarge, UnprocessableRequest
+from service.base.errors import Broken, DeadlinePassed, QueueFull, Silent, TooLarge, UnprocessableRequest, WorkerEnded
 from service.base.settings import Settings
 from service.glossaries.store import Glossaries
 from service.jobs import translation
@@ -102,7 +102,7 @@ async def test_what_passes_is_waited_for_and_other_failures_are_not(monkeypatch:
     for refusals in (
         [Broken("broken", retry_after_s=0)] * 2 * MOST_TRIES,
         [UnprocessableRequest("a reason")],
-        [LoopEnded("it may have been this")],
+        [WorkerEnded("it may have been this")],
     ):
         models.refusals = [*refusals]
         with pytest.raises(type(refusals[0])):

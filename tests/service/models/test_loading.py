@@ -49,7 +49,7 @@ def test_there_is_a_loop_for_each_core_but_few_and_they_share_the_threads(
     monkeypatch.setattr(processes, "usable_cores", lambda: cores)
     source = source_of(artifacts, **settings)
     assert source.provider is not None
-    assert (source.n_loops, source.provider.threads) == (loops, threads)
+    assert (source.n_workers, source.provider.threads) == (loops, threads)
     assert source.forks == (provider == "cpu" and threads == 1), "neither CUDA nor threads outlive a fork"
 
 

@@ -9,21 +9,21 @@ from service.workers.budget import GROWTH, Budget
 
 @pytest.fixture
 def budget() -> Budget:
-    """Of 100 bytes for six models of 27 in two loops: a, c and e in the first one, b, d and f in the second one."""
+    """Of 100 bytes for six models of 27 in two workers: a, c and e in the first one, b, d and f in the second one."""
     return Budget(100, 2, dict.fromkeys("abcdef", 10))
 
 
-def load(budget: Budget, loop: int, *models: str, measured: int = 30) -> None:
+def load(budget: Budget, worker: int, *models: str, measured: int = 30) -> None:
     """Used in this order."""
     for model in models:
         assert budget.reserve(model)
         budget.end_loading(model, measured)
-        budget.grow(loop, None)
+        budget.grow(worker, None)
         budget.use(model)
 
 
-def test_each_model_has_one_loop(budget: Budget) -> None:
-    assert [budget.models(loop) for loop in (0, 1)] == [["a", "c", "e"], ["b", "d", "f"]]
+def test_each_model_has_one_worker(budget: Budget) -> None:
+    assert [budget.models(worker) for worker in (0, 1)] == [["a", "c", "e"], ["b", "d", "f"]]
 
 
 def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longest_time(budget: Budget) -> None:
@@ -31,9 +31,9 @@ def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longe
     load(budget, 0, "a")
     budget.use("b")
     assert not budget.reserve("c")
-    assert [budget.asked(loop) for loop in (0, 1)] == [[], ["d"]]
+    assert [budget.asked(worker) for worker in (0, 1)] == [[], ["d"]]
     assert not budget.reserve("c"), "it is not unloaded yet, and no other one is asked"
-    assert [budget.asked(loop) for loop in (0, 1)] == [[], ["d"]]
+    assert [budget.asked(worker) for worker in (0, 1)] == [[], ["d"]]
     budget.unload("d")
     budget.grow(1, None)
     assert budget.reserve("c")
@@ -48,7 +48,7 @@ def test_one_that_has_requests_is_kept_and_the_next_one_is_asked(budget: Budget)
     assert budget.asked(0) == ["c"]
 
 
-def test_the_bell_of_a_loop_rings_when_its_models_are_asked(budget: Budget) -> None:
+def test_the_bell_of_a_worker_rings_when_its_models_are_asked(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     with pytest.raises(BlockingIOError):
         os.read(budget.bell(0), 1)
@@ -62,7 +62,7 @@ def test_what_is_being_loaded_counts_before_it_is_there(budget: Budget) -> None:
     assert [budget.reserve(model) for model in "abcd"] == [True, True, True, False]
 
 
-def test_a_loop_that_has_grown_beyond_the_budget_has_models_unloaded(budget: Budget) -> None:
+def test_a_worker_that_has_grown_beyond_the_budget_has_models_unloaded(budget: Budget) -> None:
     load(budget, 0, "a", "c")
     budget.grow(0, 125)
     assert budget.asked(0) == ["a"]

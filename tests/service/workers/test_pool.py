@@ -24,9 +24,9 @@ class Bench:
         others = [Harness(max_waiting=max_waiting, clock=first.clock) for _ in range(n_engines - 1)]
         self.harnesses = [first, *others]
         self.metrics = Metrics()
-        self.loops = [harness.loop for harness in self.harnesses]
+        self.workers = [harness.loop for harness in self.harnesses]
         self.pool: Pool[Tally] = Pool(
-            NAME, self.loops, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
+            NAME, self.workers, TaskMetrics(self.metrics, "fake"), max_waiting=max_waiting, clock=first.clock
         )
 
     def start(self) -> "Bench":
@@ -116,7 +116,7 @@ async def test_each_sequence_goes_to_the_engine_that_has_least_to_do(bench: Benc
 
 async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[list[int]] = []
-    for loop in bench.loops:
+    for loop in bench.workers:
         submit = loop.submit
 
         def recorded(name: str, part: list[Sequence[Tally]], deadline: float, submit: Any = submit) -> Any:
@@ -318,7 +318,7 @@ def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
     slow = bench.harnesses[1].computation
     slow.hold()
     bench.harnesses[0].start()
-    bench.loops[1].start()
+    bench.workers[1].start()
     assert bench.pool.unready_reason() == "starting"
     slow.release()
     bench.harnesses[1].await_ready()
@@ -328,7 +328,7 @@ def test_a_pool_is_starting_until_all_its_engines_have_been_tried() -> None:
 
 async def test_a_request_of_too_many_sequences_is_refused_before_any_is_queued(bench: Bench) -> None:
     pool: Pool[Tally] = Pool(
-        NAME, bench.loops, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
+        NAME, bench.workers, TaskMetrics(bench.metrics, "fake"), max_sequences=3, clock=bench.pool.clock
     )
     with pytest.raises(
         UnprocessableRequest, match="the request has at least 4 sentences or windows of a text, the limit is 3"

@@ -27,7 +27,7 @@ from service.models.loading import ArtifactSource
 from service.workers import loader_process, on_demand
 from service.workers.on_demand import Engines
 from service.workers.remote_loader import RemoteLoader
-from service.workers.remote_worker import RemoteLoop
+from service.workers.remote_worker import RemoteWorker
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS
 
@@ -120,38 +120,38 @@ class Service:
 
     loader: RemoteLoader
     metrics: Metrics = field(default_factory=Metrics)
-    loops: list[RemoteLoop] = field(init=False)
+    workers: list[RemoteWorker] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loops = self.connections()
+        self.workers = self.connections()
 
-    def connections(self) -> list[RemoteLoop]:
+    def connections(self) -> list[RemoteWorker]:
         """Those of another server."""
-        return [RemoteLoop(path, self.metrics.count) for path in self.loader.paths]
+        return [RemoteWorker(path, self.metrics.count) for path in self.loader.paths]
 
     @property
-    def loop(self) -> RemoteLoop:
-        return self.loops[0]
+    def worker(self) -> RemoteWorker:
+        return self.workers[0]
 
     async def start(self) -> "Service":
-        for loop in self.loops:
-            loop.start()
-        await until(lambda: all(unready_reason(loop) is None for loop in self.loops))
+        for worker in self.workers:
+            worker.start()
+        await until(lambda: all(unready_reason(worker) is None for worker in self.workers))
         return self
 
     async def stop(self) -> None:
-        for loop in self.loops:
-            await asyncio.to_thread(loop.stop, 0)
+        for worker in self.workers:
+            await asyncio.to_thread(worker.stop, 0)
         await asyncio.to_thread(self.loader.end)
 
     def process_id(self, number: int = 0) -> int:
-        """Of a loop: the loader forks the first one first."""
+        """Of a worker: the loader forks the first one first."""
         return children(self.loader._process.pid)[number]
 
 
 def make_service(
     artifact: Artifact,
-    n_loops: int = 1,
+    n_workers: int = 1,
     dies_of: DiesOf | None = None,
     models: SequenceOf[str] = ("tiny",),
     model_memory: int | None = None,
@@ -161,7 +161,7 @@ def make_service(
 ) -> Service:
     settings = Settings(
         provider="cpu",
-        loops=n_loops,
+        loops=n_workers,
         model_memory=ByteSize(model_memory) if model_memory else None,
         slots=SLOTS,
         max_waiting=MAX_WAITING,
@@ -170,7 +170,7 @@ def make_service(
     )
     artifacts = {name: artifact_named(artifact, name) for name in models}
     arguments = (artifacts, settings, None, dies_of, patches, journal, gates or {})
-    loader = RemoteLoader("tests.service.engine.loops:FragileSource", arguments, 3600, Log("warning"))
+    loader = RemoteLoader("tests.service.workers.worker_services:FragileSource", arguments, 3600, Log("warning"))
     loader.wait_until_loaded()
     return Service(loader)
 
@@ -183,7 +183,7 @@ def server_that(artifact: Artifact, then: str) -> list[str]:
     """The command of a process that loads models and then does something."""
     script = (
         "import sys; from pathlib import Path; from service.base.artifact import read_artifact; "
-        "from tests.service.engine.loops import make_service; "
+        "from tests.service.workers.worker_services import make_service; "
         f"service = make_service(read_artifact(Path(sys.argv[1]))); {then}"
     )
     return [sys.executable, "-c", script, str(artifact.directory)]
@@ -201,8 +201,8 @@ def _command_of(process_id: str) -> str:
     return ""
 
 
-def unready_reason(loop: RemoteLoop, engine: str = "tiny/greedy") -> str | None:
-    state = loop.state(engine)
+def unready_reason(worker: RemoteWorker, engine: str = "tiny/greedy") -> str | None:
+    state = worker.state(engine)
     return "starting" if state is None else state.unready_reason
 
 
