@@ -32,12 +32,12 @@ Target = tuple[int, "Target | None"]
 """The last token and those before it, which several hypotheses may share; the first is beginning of sequence."""
 
 
-class Noted(NamedTuple):
+class TokenScores(NamedTuple):
     """Of a token that was chosen.
 
     Attributes:
         log_prob: its own; 0 in a prefix.
-        shortfalls: by how many nats each token of `Search.once` was less probable; infinite where it had been written,
+        shortfalls: by how many nats each token of `Search.once_tokens` was less probable; infinite where it had been written,
             or was none of the `WATCHED` best, and in a prefix.
     """
 
@@ -50,13 +50,13 @@ class Hypothesis:
     """A target: its tokens, end of sequence included where it was produced, and the sum of their log-probabilities.
 
     Attributes:
-        noted: of each token, where tokens are watched for.
+        token_scores: of each token, where tokens are watched for.
     """
 
     token_ids: list[int]
     log_prob: float
     finish_reason: FinishReason
-    noted: "SequenceOf[Noted]" = ()
+    token_scores: "SequenceOf[TokenScores]" = ()
 
     def rank(self, length_penalty: float) -> tuple[bool, float]:
         """Higher is better: those that ended by themselves first, then by log-probability over length^penalty."""
@@ -77,7 +77,7 @@ class Search:
     stop: Stop = "empty"
     prefix: tuple[int, ...] = ()
     """Tokens with which every hypothesis begins, whatever their probability, which is not counted."""
-    once: tuple[int, ...] = ()
+    once_tokens: tuple[int, ...] = ()
     """Tokens that a hypothesis writes at most once each, and is watched for."""
     finished: list[Hypothesis] = field(default_factory=list)
 
@@ -196,14 +196,14 @@ class Beam:
         self.width = self._search.beam_size
         self.length = 0
         self.live: list[Live] = [(0.0, NO_ROW, (bos, None))]
-        self._noted: dict[int, Noted] = {}
+        self._scores: dict[int, TokenScores] = {}
         """Of the last token of each target, by the target's id."""
 
     @property
     def n_candidates(self) -> int:
         """How many continuations of each row are enough: at first one of them may be the end, and others barred."""
         enough = self.width + (self._search.keeps_width or self.length == len(self._search.prefix))
-        return max(WATCHED, enough + len(self._search.once)) if self._search.once else enough
+        return max(WATCHED, enough + len(self._search.once_tokens)) if self._search.once_tokens else enough
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
@@ -220,7 +220,7 @@ class Beam:
         if self.length == len(self._search.prefix):  # a translation is never empty
             candidates = token_ids[self.live[0][1]][:k]
             totals = [-math.inf if token == eos else total for token, total in zip(candidates, totals, strict=True)]
-        if self._search.once:
+        if self._search.once_tokens:
             self._bar_what_is_written(totals, token_ids, k)
         keeps_width = self._search.keeps_width
         n = 2 * self.width if keeps_width else self.width  # half of them may have ended
@@ -241,7 +241,7 @@ class Beam:
                     continue
                 n_going_on += token != eos
             longer = token, target
-            if self._search.once:
+            if self._search.once_tokens:
                 self._watch(longer, token_ids[row][:k], log_probs[row], log_probs[row][i % k])
             if token == eos or at_limit or (check_repetition and is_runaway(tokens_of(longer), self._n_source)):
                 self._end(longer, totals[i], eos)
@@ -256,7 +256,7 @@ class Beam:
     def _bar_what_is_written(self, totals: list[float], token_ids: list[Ints], k: int) -> None:
         """Of the k candidates of each row."""
         for n, (_, row, target) in enumerate(self.live):
-            written = {token for token in self._search.once if is_in(token, target)}
+            written = {token for token in self._search.once_tokens if is_in(token, target)}
             for j, token in enumerate(token_ids[row][:k] if written else ()):
                 if token in written:
                     totals[n * k + j] = -math.inf
@@ -265,19 +265,19 @@ class Beam:
         """Note how far what is watched for was from the last token of a target."""
         _, before = target
         assert before is not None
-        self._noted[id(target)] = noted_of(
-            self._search.once, candidates, log_probs, chosen, lambda token: is_in(token, before)
+        self._scores[id(target)] = token_scores_of(
+            self._search.once_tokens, candidates, log_probs, chosen, lambda token: is_in(token, before)
         )
 
     def _end(self, target: Target, log_prob: float, eos: int) -> None:
         """A hypothesis leaves the beam."""
         token_ids = tokens_of(target)
         reason = reason_of(token_ids, eos, self._search.max_target_tokens)
-        noted: list[Noted] | tuple[()] = ()
-        if self._search.once:
-            of_prefix = forced(self._search.once)
-            noted = [self._noted.get(id(node), of_prefix) for node in nodes_of(target)]
-        self._search.finished.append(Hypothesis(token_ids, log_prob, reason, noted))
+        token_scores: list[TokenScores] | tuple[()] = ()
+        if self._search.once_tokens:
+            of_prefix = prefix_scores(self._search.once_tokens)
+            token_scores = [self._scores.get(id(node), of_prefix) for node in nodes_of(target)]
+        self._search.finished.append(Hypothesis(token_ids, log_prob, reason, token_scores))
         self._bar = self._search.bar()
         self.width -= not self._search.keeps_width
 
@@ -311,14 +311,14 @@ def is_in(token: int, target: Target | None) -> bool:
     return False
 
 
-def noted_of(
+def token_scores_of(
     once: SequenceOf[int],
     candidates: SequenceOf[int],
     log_probs: SequenceOf[float],
     chosen: float,
     is_written: Callable[[int], bool],
-) -> Noted:
-    """What is noted of a token.
+) -> TokenScores:
+    """Score a chosen token.
 
     Args:
         candidates, log_probs: of one row, best first.
@@ -326,12 +326,12 @@ def noted_of(
     """
     found = dict(zip(candidates, log_probs, strict=False))
     missed = [math.inf if token not in found or is_written(token) else chosen - found[token] for token in once]
-    return Noted(chosen, tuple(missed))
+    return TokenScores(chosen, tuple(missed))
 
 
-def forced(once: SequenceOf[int]) -> Noted:
-    """What is noted of a token of a prefix."""
-    return Noted(0.0, (math.inf,) * len(once))
+def prefix_scores(once: SequenceOf[int]) -> TokenScores:
+    """Return the scores of a token of a prefix."""
+    return TokenScores(0.0, (math.inf,) * len(once))
 
 
 REPETITION_INTERVAL = 8

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, noted_of, reason_of
+from service.engine.beam_search import (
+    WATCHED,
+    Hypothesis,
+    Search,
+    TokenScores,
+    prefix_scores,
+    reason_of,
+    token_scores_of,
+)
 from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
 from service.engine.scheduler import Sequence
 
@@ -24,8 +32,8 @@ WIDTHS = (2, 4, MAX_BEAM_SIZE)
 
 Floats = NDArray[np.float64]
 
-Notes = list[Noted]
-"""What is noted of a hypothesis, of each of its tokens."""
+ScoreHistory = list[TokenScores]
+"""The scores of each token of a hypothesis."""
 
 
 @dataclass
@@ -38,7 +46,7 @@ class _Candidates:
     """Which of the beam's rows, counted from 0, each continues."""
     kept: Booleans
     """Whether they are within the beam."""
-    noted: dict[int, list[Notes]]
+    token_scores: dict[int, list[ScoreHistory]]
     """By place, of those that are watched for tokens, for each of these."""
 
 
@@ -70,7 +78,7 @@ class FixedBeamSearch:
         )
         self._penalties, self._thresholds, self._bars = (np.zeros(n_places) for _ in range(3))
         self._keeps_width = np.zeros(n_places, np.bool_)
-        self._watched: dict[int, list[Notes]] = {}
+        self._watched: dict[int, list[ScoreHistory]] = {}
         """By place, of the sequences that are watched for tokens, for each of the beam's rows."""
         self._layout: tuple[IntArray, int, int, int] | None = None
         """The places in use, and R, N and W, while nobody comes or goes."""
@@ -152,8 +160,8 @@ class FixedBeamSearch:
         self._n_best[place], self._limits[place] = search.n_best, search.max_target_tokens
         self._penalties[place], self._thresholds[place] = search.length_penalty, search.beam_threshold
         self._bars[place], self._keeps_width[place] = -np.inf, search.keeps_width
-        if search.once:
-            self._watched[place] = [[forced(search.once)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
+        if search.once_tokens:
+            self._watched[place] = [[prefix_scores(search.once_tokens)] * n_prefix for _ in range(MAX_BEAM_SIZE)]
         self._layout = None
         self._places.enter(sequence, place)
 
@@ -193,30 +201,32 @@ class FixedBeamSearch:
             in_full_beam = np.where(goes_on, goes_on.cumsum(axis=1) <= self._widths[places, None], kept)
             kept = np.where(self._keeps_width[places, None], in_full_beam & (totals > -np.inf), kept)
         kept &= totals >= least[:, None]
-        if begins and len(forced := np.flatnonzero(lengths < n_prefix)):
-            first_rows = self._rows[places[forced], 0]
-            tokens[forced, 0], parents[forced, 0] = self._targets[first_rows, lengths[forced]], 0
-            totals[forced, 0], kept[forced] = 0.0, np.arange(n) == 0
-        noted = {}
+        if begins and len(in_prefix := np.flatnonzero(lengths < n_prefix)):
+            first_rows = self._rows[places[in_prefix], 0]
+            tokens[in_prefix, 0], parents[in_prefix, 0] = self._targets[first_rows, lengths[in_prefix]], 0
+            totals[in_prefix, 0], kept[in_prefix] = 0.0, np.arange(n) == 0
+        token_scores = {}
         for i, place in watched:
             length, histories = int(lengths[i]), self._watched[place]
             if length < n_prefix[i]:
-                noted[place] = histories[:W]
+                token_scores[place] = histories[:W]
                 continue
-            once = self._places.sequence(place).output.once
-            noted[place] = []
+            once = self._places.sequence(place).output.once_tokens
+            token_scores[place] = []
             for parent, at in zip(parents[i].tolist(), (order[i] % best.shape[1]).tolist(), strict=True):
                 row = int(rows[i, parent])
                 written = self._written_once(place, row, length)
                 chosen = float(log_probs[row, at])
-                missed = noted_of(once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__)
-                noted[place].append([*histories[int(indices[i, parent])], missed])
-        return _Candidates(totals, tokens, indices[every, parents], kept, noted)
+                missed = token_scores_of(
+                    once, best[row].tolist(), log_probs[row].tolist(), chosen, written.__contains__
+                )
+                token_scores[place].append([*histories[int(indices[i, parent])], missed])
+        return _Candidates(totals, tokens, indices[every, parents], kept, token_scores)
 
     def _written_once(self, place: int, row: int, length: int) -> list[int]:
         """Which tokens that may be written once a hypothesis has."""
         written = self._targets[row, :length].tolist()
-        return [token for token in self._places.sequence(place).output.once if token in written]
+        return [token for token in self._places.sequence(place).output.once_tokens if token in written]
 
     def _end(self, places: IntArray, candidates: _Candidates) -> None:
         """Take the hypotheses that have ended out of the candidates that are kept."""
@@ -235,8 +245,8 @@ class FixedBeamSearch:
             written = self._targets[self._rows[place, candidates.parents[i, j]], : length - 1].tolist()
             token_ids = [*written, int(candidates.tokens[i, j])]
             reason = reason_of(token_ids, self._eos, search.max_target_tokens)
-            noted = candidates.noted[place][j] if place in candidates.noted else ()
-            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, noted))
+            token_scores = candidates.token_scores[place][j] if place in candidates.token_scores else ()
+            search.finished.append(Hypothesis(token_ids, float(candidates.totals[i, j]), reason, token_scores))
             self._bars[place] = search.bar()
             self._widths[place] -= not search.keeps_width
         candidates.kept &= ~ended
@@ -258,9 +268,9 @@ class FixedBeamSearch:
             sources, targets = self._rows[places[:, None], parents][moved], rows[moved]
             self._decoder.copy(sources, targets)
             self._targets[targets] = self._targets[sources]
-        for i, place in enumerate(places.tolist() if candidates.noted else ()):
-            for j in np.flatnonzero(live[i]).tolist() if place in candidates.noted else ():
-                self._watched[place][indices[i, j]] = candidates.noted[place][order[i, j]]
+        for i, place in enumerate(places.tolist() if candidates.token_scores else ()):
+            for j in np.flatnonzero(live[i]).tolist() if place in candidates.token_scores else ():
+                self._watched[place][indices[i, j]] = candidates.token_scores[place][order[i, j]]
         at = np.broadcast_to(lengths[:, None], (P, W))[live]
         self._tokens.fill(self._pad)
         self._positions.fill(0)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED, Hypothesis, Noted, Search, forced, reason_of
+from service.engine.beam_search import WATCHED, Hypothesis, Search, TokenScores, prefix_scores, reason_of
 from service.engine.greedy_search import chosen_once
 from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length
 from service.engine.scheduler import Sequence
@@ -41,7 +41,7 @@ class FixedGreedySearch:
         """(places, T): the prefix, then what is written so far."""
         self._fed: IntArray | None = None
         """The places that were in use when the step was launched that is not looked at yet."""
-        self._watched: dict[int, list[Noted]] = {}
+        self._watched: dict[int, list[TokenScores]] = {}
         """By place, of the sequences that are watched for tokens."""
         self._has_changed = np.zeros(places, np.bool_)
         """Whose place has been left since then, perhaps for somebody else."""
@@ -80,8 +80,8 @@ class FixedGreedySearch:
             self._limits[place], self._n_prefix[place] = search.max_target_tokens, len(prefix)
             self._n_source[place], self._log_probs[place] = len(sequence.source_ids), 0.0
             self._tokens[place], self._positions[place] = self._bos, 0
-            if search.once:
-                self._watched[place] = [forced(search.once)] * len(prefix)
+            if search.once_tokens:
+                self._watched[place] = [prefix_scores(search.once_tokens)] * len(prefix)
             self._places.enter(sequence, place)
 
     def step(self) -> tuple[int, list[Sequence[Search]]]:
@@ -141,17 +141,17 @@ class FixedGreedySearch:
 
     def _choose(self, place: int, candidates: list[int], log_probs: list[float], is_first: bool) -> int:
         """The best candidate that may be written, where tokens are watched for."""
-        once, position = self._places.sequence(place).output.once, int(self._positions[place])
+        once, position = self._places.sequence(place).output.once_tokens, int(self._positions[place])
         written = self._targets[place, :position].tolist()
-        choice, noted = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
-        self._watched[place].append(noted)
+        choice, token_scores = chosen_once(once, candidates, log_probs, written, self._eos if is_first else None)
+        self._watched[place].append(token_scores)
         return choice
 
     def _finish(self, place: int) -> Sequence[Search]:
         sequence = self._places.sequence(place)
         token_ids: list[int] = self._targets[place, : self._positions[place]].tolist()
         reason = reason_of(token_ids, self._eos, sequence.output.max_target_tokens)
-        noted = self._watched.get(place, ())
-        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, noted))
+        token_scores = self._watched.get(place, ())
+        sequence.output.finished.append(Hypothesis(token_ids, float(self._log_probs[place]), reason, token_scores))
         sequence.finished = True
         return sequence

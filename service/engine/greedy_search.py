@@ -12,13 +12,13 @@ from service.base.contract import DecoderRows, Ints
 from service.engine.beam_search import (
     WATCHED,
     Hypothesis,
-    Noted,
     Search,
-    forced,
+    TokenScores,
     is_runaway,
-    noted_of,
+    prefix_scores,
     reason_of,
     repetition_check_due,
+    token_scores_of,
 )
 from service.engine.scheduler import Sequence
 
@@ -30,7 +30,7 @@ class _Target:
     token_ids: list[int]
     """Beginning of sequence included."""
     log_prob: float = 0.0
-    noted: list[Noted] = field(default_factory=list)
+    token_scores: list[TokenScores] = field(default_factory=list)
 
 
 class GreedySearch:
@@ -69,12 +69,12 @@ class GreedySearch:
                 target.token_ids.append(prefix[position])
                 continue
             choice = int(is_first[place] and best[place][0] == self._eos)  # a translation is never empty
-            if sequence.output.once:
+            if sequence.output.once_tokens:
                 never = self._eos if is_first[place] else None
-                choice, noted = chosen_once(
-                    sequence.output.once, best[place], log_probs[place], target.token_ids, never
+                choice, token_scores = chosen_once(
+                    sequence.output.once_tokens, best[place], log_probs[place], target.token_ids, never
                 )
-                target.noted.append(noted)
+                target.token_scores.append(token_scores)
             target.log_prob += log_probs[place][choice]
             self._append(sequence, target, best[place][choice])
         return len(running)
@@ -90,16 +90,16 @@ class GreedySearch:
         if token == self._eos or length >= limit or runaway:
             token_ids = target.token_ids[1:]
             reason = reason_of(token_ids, self._eos, limit)
-            once, prefix = sequence.output.once, sequence.output.prefix
-            noted = [forced(once)] * len(prefix) + target.noted if once else ()
-            sequence.output.finished.append(Hypothesis(token_ids, target.log_prob, reason, noted))
+            once, prefix = sequence.output.once_tokens, sequence.output.prefix
+            token_scores = [prefix_scores(once)] * len(prefix) + target.token_scores if once else ()
+            sequence.output.finished.append(Hypothesis(token_ids, target.log_prob, reason, token_scores))
             sequence.finished = True
 
 
 def chosen_once(
     once: tuple[int, ...], candidates: Ints, log_probs: list[float], written: Ints, never: int | None
-) -> tuple[int, Noted]:
-    """Which of the candidates comes first that may be written, and what is noted of those that are watched for.
+) -> tuple[int, TokenScores]:
+    """Which of the candidates comes first that may be written, and its scores.
 
     Args:
         written: of the target so far.
@@ -107,9 +107,9 @@ def chosen_once(
     """
     barred = {token for token in once if token in written} | {never}
     choice = next(i for i, token in enumerate(candidates) if token not in barred)
-    return choice, noted_of(once, candidates, log_probs, log_probs[choice], barred.__contains__)
+    return choice, token_scores_of(once, candidates, log_probs, log_probs[choice], barred.__contains__)
 
 
 def n_candidates(search: Search) -> int:
     """How many of the most probable tokens are enough, but for the end at first."""
-    return max(WATCHED, 1 + len(search.once)) if search.once else 1
+    return max(WATCHED, 1 + len(search.once_tokens)) if search.once_tokens else 1

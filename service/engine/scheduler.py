@@ -39,7 +39,7 @@ class Sequence(Generic[Output]):
     """Most decoder rows that it takes."""
     n_target: int = 0
     """Target tokens, if a target is read with the source."""
-    patient: bool = False
+    low_priority: bool = False
     """Whether it lets others pass from the first on: it is one of many, and asked for beside an answer."""
     accepted: bool = False
     """Whether it is more work for a request that was accepted, and so not refused any more."""
@@ -92,8 +92,8 @@ class Scheduler(Generic[Output]):
             QueueFull: with the numbers.
         """
         turn_of, now = attrgetter("turn"), self._virtual_time
-        sequences = sorted(sequences, key=attrgetter("patient"))
-        in_line = [0 if sequence.patient else TOGETHER for sequence in sequences]
+        sequences = sorted(sequences, key=attrgetter("low_priority"))
+        in_line = [0 if sequence.low_priority else TOGETHER for sequence in sequences]
         turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):

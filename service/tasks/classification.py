@@ -178,4 +178,4 @@ class Classifier:
 
 def _without_each(ids: list[int], places: Iterable[int]) -> list[Sequence[Reading]]:
     """The same tokens without that in each of the places."""
-    return [Sequence([*ids[:i], *ids[i + 1 :]], Reading(), patient=True) for i in places]
+    return [Sequence([*ids[:i], *ids[i + 1 :]], Reading(), low_priority=True) for i in places]

@@ -197,7 +197,7 @@ class Leg:
             lacking = []
             for sentence, again in tried:
                 later = joined(sentence.hypothesis(), again.output)
-                if is_better(later, sentence.hypothesis(), again.output.once):
+                if is_better(later, sentence.hypothesis(), again.output.once_tokens):
                     sentence.rewound = later
                     lacking += [sentence] if not sentence.has_all_slots else []
 

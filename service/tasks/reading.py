@@ -110,7 +110,7 @@ class Reader:
                     misread[number] = slot.word.isdigit()
             if len(inside) > MOST_SLOTS:  # what is behind them would only come to stand in their place
                 too_many += range(inside[MOST_SLOTS], bisect_left(places, next_start, key=lambda place: place.start))
-            sentence.sequence.output.once = tuple(slot.target_id for _, slot in sentence.slots)
+            sentence.sequence.output.once_tokens = tuple(slot.target_id for _, slot in sentence.slots)
         slots.try_others(misread)
         slots.give_up(too_many)
         return bool(misread or too_many)

@@ -86,7 +86,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
         stop=rng.choice(["empty", "no_better", "full", "full_no_better"]),
         prefix=tuple(rng.integers(4, V, int(rng.choice([0, 0, 1, 3]))).tolist()),
-        once=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
+        once_tokens=tuple(rng.choice(np.arange(4, V), int(rng.choice([0, 0, 1, 4])), replace=False).tolist()),
     )
     return Sequence([*rng.integers(4, 100, int(rng.integers(1, 35))).tolist(), EOS], search, slots=beam_size)
 
@@ -104,7 +104,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
         search.beam_threshold,
         search.stop,
         search.prefix,
-        search.once,
+        search.once_tokens,
     )
 
 

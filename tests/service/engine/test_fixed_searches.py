@@ -42,7 +42,9 @@ def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Seq
     everybody = [random_sequence(rng) for _ in range(n)]
     if kind == "beam":
         return everybody
-    return [Sequence(s.source_ids, Search(s.output.max_target_tokens, once=s.output.once)) for s in everybody]
+    return [
+        Sequence(s.source_ids, Search(s.output.max_target_tokens, once_tokens=s.output.once_tokens)) for s in everybody
+    ]
 
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])

@@ -23,7 +23,12 @@ def with_a_beam_of_one(sequence: Sequence[Search]) -> Sequence[Search]:
     search = sequence.output
     return Sequence(
         sequence.source_ids,
-        Search(search.max_target_tokens, length_penalty=search.length_penalty, prefix=search.prefix, once=search.once),
+        Search(
+            search.max_target_tokens,
+            length_penalty=search.length_penalty,
+            prefix=search.prefix,
+            once_tokens=search.once_tokens,
+        ),
     )
 
 
