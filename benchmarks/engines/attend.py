@@ -109,7 +109,7 @@ def sequences_of(works: list[Work], manifest: Manifest, beam_size: int, exact: b
         Sequence(
             work.source_ids,
             Search(work.max_target_tokens, beam_size, decoding.length_penalty, beam_threshold=beam_threshold),
-            slots=beam_size,
+            n_rows=beam_size,
         )
         for work in works
     ]

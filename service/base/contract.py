@@ -65,7 +65,7 @@ class EngineState:
     unready_reason: str | None
     n_waiting: int
     n_running: int
-    slots: int
+    max_rows: int
 
 
 class Queued(NamedTuple):

@@ -55,7 +55,7 @@ class Engine(Protocol[Output]):
     """What a loop steps."""
 
     @property
-    def slots(self) -> int:
+    def max_rows(self) -> int:
         """Most decoder rows, or sequences of one pass, that run at once."""
 
     @property
@@ -104,8 +104,8 @@ class ContinuousEngine(Generic[Output]):
         """Cancelled while they ran: the next step frees their places."""
 
     @property
-    def slots(self) -> int:
-        return self.scheduler.slots
+    def max_rows(self) -> int:
+        return self.scheduler.max_rows
 
     @property
     def n_waiting(self) -> int:

@@ -77,8 +77,8 @@ class FixedEngine(Generic[Output]):
         """By the next in line."""
 
     @property
-    def slots(self) -> int:
-        return self.scheduler.slots
+    def max_rows(self) -> int:
+        return self.scheduler.max_rows
 
     @property
     def n_waiting(self) -> int:
@@ -129,10 +129,10 @@ class FixedEngine(Generic[Output]):
             self._steps_waited = 0
             return []
         in_use, n_places = self.computation.n_rows, self.computation.n_free
-        free = self.slots - in_use
-        entering = min(free, waiting[0].slots * min(len(waiting), n_places))
+        free = self.max_rows - in_use
+        entering = min(free, waiting[0].n_rows * min(len(waiting), n_places))
         enough = entering >= NEWCOMERS_SHARE * in_use or self._steps_waited >= MOST_STEPS_WAITED
-        if free < waiting[0].slots or n_places == 0 or not enough:
+        if free < waiting[0].n_rows or n_places == 0 or not enough:
             self._steps_waited += 1
             return []
         self._steps_waited = 0

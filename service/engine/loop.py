@@ -246,7 +246,7 @@ class Loop:
         if engine is None:
             n_waiting = sum(len(request.sequences) for request in self._absent if request.served is served)
             return EngineState(unready_reason, n_waiting, 0, 0)
-        return EngineState(unready_reason, engine.n_waiting, engine.n_running, engine.slots)
+        return EngineState(unready_reason, engine.n_waiting, engine.n_running, engine.max_rows)
 
     def _unready_reason(self, served: _Served) -> str | None:
         if served.out is not None:

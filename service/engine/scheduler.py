@@ -35,7 +35,7 @@ class Sequence(Generic[Output]):
 
     source_ids: list[int]
     output: Output
-    slots: int = 1
+    n_rows: int = 1
     """Most decoder rows that it takes."""
     n_target: int = 0
     """Target tokens, if a target is read with the source."""
@@ -52,7 +52,7 @@ class Sequence(Generic[Output]):
     @property
     def work(self) -> int:
         """What it costs, roughly: a target is about as long as its source."""
-        return len(self.source_ids) * self.slots
+        return len(self.source_ids) * self.n_rows
 
     @property
     def length(self) -> int:
@@ -64,16 +64,16 @@ class Scheduler(Generic[Output]):
     """Admits the next in line first, with others of its length, within the slots and a budget of padded tokens.
 
     Args:
-        slots: decoder rows that those running may take together.
+        max_rows: decoder rows that those running may take together.
         max_waiting: a request is refused if so many sequences would be before its last one.
         prefill_padded_tokens: budget of one admission, longest sequence x count; a longer one is admitted alone.
         most_padding: tokens of padding that cost less than another forward pass.
     """
 
     def __init__(
-        self, slots: int, max_waiting: int, prefill_padded_tokens: int, most_padding: float = math.inf
+        self, max_rows: int, max_waiting: int, prefill_padded_tokens: int, most_padding: float = math.inf
     ) -> None:
-        self.slots = slots
+        self.max_rows = max_rows
         self.max_waiting = max_waiting
         self.prefill_padded_tokens = prefill_padded_tokens
         self.most_padding = most_padding
@@ -115,11 +115,11 @@ class Scheduler(Generic[Output]):
         if not self.waiting:
             return []
         first = self.waiting[0]
-        together = min(len(self.waiting), READ_TOGETHER) * first.slots
-        needed = max(first.slots, self.slots // 4, min(together, self.slots * 3 // 4))
-        free = self.slots - len(self.running)  # at most: each takes a slot or more
+        together = min(len(self.waiting), READ_TOGETHER) * first.n_rows
+        needed = max(first.n_rows, self.max_rows // 4, min(together, self.max_rows * 3 // 4))
+        free = self.max_rows - len(self.running)  # at most: each takes a slot or more
         if free >= needed:
-            free = self.slots - sum(sequence.slots for sequence in self.running)
+            free = self.max_rows - sum(sequence.n_rows for sequence in self.running)
         return self.take(free) if free >= needed else []
 
     def take(self, free: int, most: int = ADMISSION_WINDOW) -> list[Sequence[Output]]:
@@ -135,7 +135,7 @@ class Scheduler(Generic[Output]):
         longest = 0
         for sequence in (first, *others):
             longest = max(longest, sequence.length)
-            free -= sequence.slots
+            free -= sequence.n_rows
             if admitted and (free < 0 or longest * (len(admitted) + 1) > self.prefill_padded_tokens):
                 break
             admitted.append(sequence)

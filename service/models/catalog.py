@@ -181,7 +181,7 @@ class Models:
                 known,
                 waiting=known.waiting + sum(state.n_waiting for state in states),
                 running=known.running + sum(state.n_running for state in states),
-                slots=known.slots + sum(state.slots for state in states),
+                slots=known.slots + sum(state.max_rows for state in states),
                 ready=known.ready and pool.unready_reason() is None and model.manifest.name not in self._changed,
                 files_changed=model.manifest.name in self._changed,
             )

@@ -219,14 +219,14 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
         alone: whether no other model waits for their passes.
     """
     tokens = graphs.manifest.special_tokens
-    slots, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
-    rows = TranslationRunner(graphs, slots, fewest_queries=1)
+    max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
+    rows = TranslationRunner(graphs, max_rows, fewest_queries=1)
     if not alone and settings.prefill_padded_tokens is None:
         padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
     greedy = GreedySearch(rows, tokens.bos, tokens.eos)
-    beam = BeamSearch(TranslationRunner(graphs, slots), tokens.bos, tokens.eos)
+    beam = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
     return {
-        kind: ContinuousEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens, MOST_PADDING))
+        kind: ContinuousEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens, MOST_PADDING))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
 
@@ -235,14 +235,14 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     """Engines for a device, where runs and new shapes are what costs."""
     tokens = graphs.manifest.special_tokens
     special = tokens.bos, tokens.eos, tokens.pad
-    slots, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
-    encoder = DeviceEncoder(graphs, slots, padded_tokens)
-    rows = DeviceTranslationRunner(graphs, encoder, slots, slots)
-    greedy = FixedGreedySearch(rows, slots, *special, ahead=graphs.provider.captures)
-    places = max(SMALLEST, slots // 2)
-    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, slots, places), slots, *special)
+    max_rows, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
+    encoder = DeviceEncoder(graphs, max_rows, padded_tokens)
+    rows = DeviceTranslationRunner(graphs, encoder, max_rows, max_rows)
+    greedy = FixedGreedySearch(rows, max_rows, *special, ahead=graphs.provider.captures)
+    places = max(SMALLEST, max_rows // 2)
+    beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special)
     return {
-        kind: FixedEngine(search, Scheduler(slots, settings.max_waiting, padded_tokens))
+        kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
 

@@ -1,8 +1,8 @@
-"""The memory of the slots: keys and values of attention, one row per slot, on the host or on a device.
+"""The memory of decoder rows: keys and values of attention, one entry each, on the host or on a device.
 
 Heads are apart from one another, (H,), in self-attention, and side by side, (), in cross-attention.
 
-Legend: C caches, R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
+Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
 import math
@@ -97,9 +97,9 @@ class CacheGroup(Generic[AnyCaches]):
 class HostCaches:
     """In main memory, through numpy. One buffer serves every length: memory that is new to the process is slow."""
 
-    def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int) -> None:
+    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int) -> None:
         self._buffer = np.zeros(0, np.float32)
-        self._rows = self._buffer.reshape(n_caches, slots, *heads, 0, width)
+        self._rows = self._buffer.reshape(n_caches, n_rows, *heads, 0, width)
 
     def address(self, cache: int) -> int:
         return int(self._rows[cache].ctypes.data)

@@ -1,6 +1,6 @@
 """Caches in a device's memory, where graphs alone can copy.
 
-Legend: C caches, R slots, H heads, L cache length, D width, B rows of a block, K length of a block.
+Legend: C caches, R rows, H heads, L cache length, D width, B rows of a block, K length of a block.
 """
 
 import math
@@ -25,8 +25,8 @@ class DeviceCaches:
     were.
     """
 
-    def __init__(self, n_caches: int, slots: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
-        self._n_caches, self._slots, self._heads, self._width = n_caches, slots, heads, width
+    def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:
+        self._n_caches, self._n_rows, self._heads, self._width = n_caches, n_rows, heads, width
         self._n_heads, self._column_bytes = math.prod(heads), width * np.dtype(provider.dtype).itemsize
         self._provider = provider
         self._copier = provider.session(COPY)
@@ -39,7 +39,7 @@ class DeviceCaches:
     def address(self, cache: int) -> int:
         """Where row 0 of a cache begins, until the next resize."""
         row_bytes = self._n_heads * self._units(self._length) * UNIT_BYTES
-        return self._start(self._length) + cache * self._slots * row_bytes
+        return self._start(self._length) + cache * self._n_rows * row_bytes
 
     def shape(self, rows: int) -> tuple[int, ...]:
         """Of the first rows of a cache."""
@@ -101,7 +101,7 @@ class DeviceCaches:
 
     def _starts(self, rows: IntArray, length: int) -> IntArray:
         """Where rows begin, of each cache and head in turn, in units."""
-        of_caches = np.arange(self._n_caches)[:, None] * self._slots + rows
+        of_caches = np.arange(self._n_caches)[:, None] * self._n_rows + rows
         of_heads: IntArray = of_caches.reshape(-1, 1) * self._n_heads + np.arange(self._n_heads)
         return of_heads.ravel() * self._units(length)
 
@@ -110,7 +110,7 @@ class DeviceCaches:
         return n_columns * self._column_bytes // UNIT_BYTES
 
     def _n_units(self, length: int) -> int:
-        return self._n_caches * self._slots * self._n_heads * self._units(length)
+        return self._n_caches * self._n_rows * self._n_heads * self._units(length)
 
     def _start(self, length: int) -> int:
         return int(self._rows_of[length].data_ptr())

@@ -24,15 +24,15 @@ more without."""
 
 
 class TranslationRunner:
-    """DecoderRows by the graphs, over `slots` rows and as many sources.
+    """DecoderRows by the graphs, over `n_rows` rows and as many sources.
 
     Args:
         fewest_queries: of one cross-attention, one only where no source ever has more rows.
     """
 
-    def __init__(self, graphs: TranslationGraphs, slots: int, fewest_queries: int = FEWEST_QUERIES) -> None:
+    def __init__(self, graphs: TranslationGraphs, n_rows: int, fewest_queries: int = FEWEST_QUERIES) -> None:
         manifest = graphs.manifest
-        self._slots = slots
+        self._n_rows = n_rows
         self._fewest_queries = fewest_queries
         self._pad = manifest.special_tokens.pad
         self._provider, self._encoder = graphs.provider, graphs.encoder
@@ -41,7 +41,7 @@ class TranslationRunner:
         # Self-attention reads what is valid of a cache, cross-attention also padding.
         self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, FEW_LENGTHS)
         self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, LITTLE_PADDING)
-        self._source_lengths = np.ones(slots, np.int64)
+        self._source_lengths = np.ones(n_rows, np.int64)
         self._n_fitted = 0
         """For how many sources the caches of cross-attention fit; 0 when encode or move has changed a source."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)
@@ -101,4 +101,4 @@ class TranslationRunner:
         self, attention: str, n_layers: int, heads: tuple[int, ...], width: int, lengths: Lengths
     ) -> CacheGroup[HostCaches]:
         names = [f"{layer}.{attention}.{part}" for layer in range(n_layers) for part in ("key", "value")]
-        return CacheGroup(names, HostCaches(len(names), self._slots, heads, width), lengths)
+        return CacheGroup(names, HostCaches(len(names), self._n_rows, heads, width), lengths)

@@ -191,7 +191,7 @@ class Leg:
             for sentence in lacking:
                 search = rewound(sentence.hypothesis(), sentence.sequence.output)
                 if search is not None:
-                    again = Sequence(sentence.sequence.source_ids, search, slots=search.beam_size)
+                    again = Sequence(sentence.sequence.source_ids, search, n_rows=search.beam_size)
                     tried.append((sentence, again))
             await self._search([again for _, again in tried])
             lacking = []

@@ -123,7 +123,7 @@ class Reader:
         sentences = []
         for span, source_ids in self.tokenizer.encode_spans(text, spans, self.limit, prefix):
             search = self.new_search()
-            sentences.append(Sentence(span, Sequence(source_ids, search, slots=search.beam_size), prefix))
+            sentences.append(Sentence(span, Sequence(source_ids, search, n_rows=search.beam_size), prefix))
         return sentences
 
     def _spans(self, protected: Protected, passage: Passage, ends: set[int]) -> list[Span]:

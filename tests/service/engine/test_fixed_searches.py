@@ -24,18 +24,18 @@ from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.oracle import EOS
 
 PAD = 0
-SLOTS = 24
+N_ROWS = 24
 
 
-def engine_of(kind: str, rows: Rows, slots: int = SLOTS) -> FixedEngine[Search]:
+def engine_of(kind: str, rows: Rows, n_rows: int = N_ROWS) -> FixedEngine[Search]:
     """Of greedy search, of greedy search that launches steps ahead, or of beam search."""
     special = BOS, EOS, PAD
     search: FixedComputation[Search]
     if kind == "beam":
-        search = FixedBeamSearch(rows, slots, *special)
+        search = FixedBeamSearch(rows, n_rows, *special)
     else:
-        search = FixedGreedySearch(rows, slots, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000))
+        search = FixedGreedySearch(rows, n_rows, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(n_rows, max_waiting=1000, prefill_padded_tokens=10_000))
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Sequence[Search]]:
@@ -55,7 +55,7 @@ def test_every_sequence_gets_the_answer_of_the_slow_search_whoever_comes_and_goe
 ) -> None:
     rng = np.random.default_rng(seed)
     everybody = some_sequences(kind, rng)
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     gone = search_all(engine_of(kind, rows), everybody, rng, leaving)
     assert bool(gone) == (leaving > 0)
     for sequence in everybody:
@@ -70,9 +70,9 @@ def test_every_target_begins_with_its_prefix_as_in_compact_places(kind: str, see
     everybody = some_sequences(kind, rng)
     for sequence in everybody:
         sequence.output.prefix = tuple(rng.integers(3, V, int(rng.integers(0, 6))).tolist())
-    search_all(engine_of(kind, Rows(SLOTS, SLOTS)), everybody, rng)
+    search_all(engine_of(kind, Rows(N_ROWS, N_ROWS)), everybody, rng)
     for sequence in everybody:
-        alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.slots)
+        alone = Sequence(sequence.source_ids, replace(sequence.output, finished=[]), sequence.n_rows)
         compact = (BeamSearch if kind == "beam" else GreedySearch)(CompactRows(MAX_BEAM_SIZE), BOS, EOS)
         compact.prefill(0, [alone])
         while not alone.finished:
@@ -87,7 +87,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     if kind != "beam" and call == "copy":
         pytest.skip("greedy search copies nothing")
     rng = np.random.default_rng(2)
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     first = some_sequences(kind, rng, 6)
     for sequence in first:
@@ -120,7 +120,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])
 def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     encode = rows.encode
 
@@ -139,7 +139,7 @@ def test_a_sequence_that_cannot_be_read_fails_alone(kind: str, monkeypatch: pyte
 def test_log_probabilities_that_are_no_numbers_are_an_error_of_those_that_run(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = Rows(SLOTS, SLOTS)
+    rows = Rows(N_ROWS, N_ROWS)
     engine = engine_of(kind, rows)
     fetch = rows.fetch
     broken = True
@@ -203,7 +203,7 @@ class Waiting:
     """Sequences that wait in front of an engine whose sequences go on for long."""
 
     def __init__(self, n_running: int) -> None:
-        self.engine = engine_of("greedy", EndlessRows(SLOTS, SLOTS))
+        self.engine = engine_of("greedy", EndlessRows(N_ROWS, N_ROWS))
         self.add(n_running)
         self.step()
         assert self.engine.n_running == n_running
@@ -236,7 +236,7 @@ def test_newcomers_do_not_wait_for_ever() -> None:
 
 def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
     """But not while somebody has a prefix, or may write the end as its first token."""
-    rows = EndlessRows(SLOTS, SLOTS)
+    rows = EndlessRows(N_ROWS, N_ROWS)
     engine = engine_of("ahead", rows)
     engine.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
     ahead = []

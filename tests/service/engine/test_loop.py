@@ -45,7 +45,7 @@ def test_newcomers_enter_while_others_run_and_each_keeps_what_is_in_its_place(ha
 
 
 def test_a_finished_row_frees_its_slot_at_once_for_one_that_waits() -> None:
-    harness = Harness(slots=1).start()
+    harness = Harness(max_rows=1).start()
     futures = [harness.submit(2) for _ in range(5)]
     assert all(outcome(future).outputs[0].places == [0, 0] for future in futures)
     harness.loop.stop(PATIENCE_S)
@@ -73,7 +73,7 @@ def test_engines_with_requests_are_not_taken_away(harness: Harness) -> None:
     harness.computation.release()
     outcome(future)
     assert harness.loop.take_away("fake")
-    assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, slots=0)
+    assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, max_rows=0)
 
 
 def test_places_that_cannot_be_moved_are_given_up_and_the_next_request_succeeds(harness: Harness) -> None:
@@ -142,7 +142,7 @@ def lengths_read_together(harness: Harness) -> list[list[int]]:
 
 
 def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
-    harness = Harness(slots=8, most_padding=4).start()
+    harness = Harness(max_rows=8, most_padding=4).start()
     read = lengths_read_together(harness)
     request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
     outcome(harness.submit_all(request))
@@ -154,7 +154,7 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
 
 
 def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
-    harness = Harness(slots=8, most_padding=0).start()
+    harness = Harness(max_rows=8, most_padding=0).start()
     read = lengths_read_together(harness)
     harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
@@ -168,7 +168,7 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
 
 def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
     """A sequence that is done at once leaves its place between two passes, and that may fail."""
-    harness = Harness(slots=8, most_padding=0).start()
+    harness = Harness(max_rows=8, most_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
     harness.computation.await_arrival()
@@ -199,7 +199,7 @@ def test_a_client_that_left_frees_its_rows_within_one_step(harness: Harness) -> 
 
 
 def test_a_client_that_left_while_waiting_is_never_read() -> None:
-    harness = Harness(slots=1).start()
+    harness = Harness(max_rows=1).start()
     harness.computation.hold()
     running = harness.submit(2)
     harness.computation.await_arrival()
@@ -226,7 +226,7 @@ def test_a_passed_deadline_answers_and_frees_the_rows_within_one_step(harness: H
 
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_retry() -> None:
-    harness = Harness(slots=1, max_waiting=1).start()
+    harness = Harness(max_rows=1, max_waiting=1).start()
     harness.computation.hold()
     running = harness.submit(1)
     harness.computation.await_arrival()
@@ -316,7 +316,7 @@ def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str)
         """Not an Exception: nothing in the loop may catch it."""
 
     harness = Harness(
-        slots=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
+        max_rows=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
     ).start()
 
     def die(call: str, batch: list[Sequence[Tally]]) -> bool:

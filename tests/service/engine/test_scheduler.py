@@ -10,13 +10,13 @@ from service.engine.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Schedul
 
 
 def scheduler(
-    slots: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
+    max_rows: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
 ) -> Scheduler[None]:
-    return Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+    return Scheduler(max_rows, max_waiting, prefill_padded_tokens, most_padding)
 
 
-def of_lengths(*lengths: int, slots: int = 1) -> list[Sequence[None]]:
-    return [Sequence([1] * length, None, slots=slots) for length in lengths]
+def of_lengths(*lengths: int, n_rows: int = 1) -> list[Sequence[None]]:
+    return [Sequence([1] * length, None, n_rows=n_rows) for length in lengths]
 
 
 def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
@@ -24,7 +24,7 @@ def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
 
 
 def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
-    s = scheduler(slots=2)
+    s = scheduler(max_rows=2)
     first, second, third = of_lengths(3, 3, 3)
     s.add([first, second, third])
     s.start(s.admit())
@@ -54,8 +54,8 @@ def test_a_source_longer_than_the_budget_is_admitted_alone() -> None:
 
 
 def test_admission_stops_at_the_rows_that_are_free() -> None:
-    s = scheduler(slots=8)
-    wide, narrow = of_lengths(3, 3, 3, slots=3), of_lengths(3)
+    s = scheduler(max_rows=8)
+    wide, narrow = of_lengths(3, 3, 3, n_rows=3), of_lengths(3)
     s.add([*wide, *narrow])
     assert s.admit() == wide[:2]
     s.start(wide[:2])
@@ -63,7 +63,7 @@ def test_admission_stops_at_the_rows_that_are_free() -> None:
 
 
 def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
-    s = scheduler(slots=3)
+    s = scheduler(max_rows=3)
     s.add(of_lengths(10, 40, 2, 11, 9, 10))
     assert lengths_of(s.admit()) == [10, 10, 11]
     assert lengths_of(s.waiting) == [40, 2, 9], "the rest keep their order"
@@ -95,16 +95,16 @@ def padding_of(batch: list[Sequence[None]]) -> int:
 
 
 def test_only_the_next_in_line_may_join() -> None:
-    s = scheduler(slots=2, prefill_padded_tokens=1000)
+    s = scheduler(max_rows=2, prefill_padded_tokens=1000)
     s.add(of_lengths(10, *[30] * (ADMISSION_WINDOW - 1), 10))
     assert lengths_of(s.admit()) == [10, 30]
 
 
 def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     (running,) = of_lengths(3)
     s.start([running])
-    wide = of_lengths(3, slots=8)
+    wide = of_lengths(3, n_rows=8)
     s.add([*wide, *of_lengths(3, 3)])
     assert s.admit() == []
     s.evict([running])
@@ -112,7 +112,7 @@ def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
 
 
 def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
-    s = scheduler(slots=16)
+    s = scheduler(max_rows=16)
     running = of_lengths(*[3] * 13)
     s.start(running)
     s.add(of_lengths(3, 3, 3, 3))
@@ -122,7 +122,7 @@ def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
 
 
 def test_several_that_wait_wait_for_room_for_several() -> None:
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     running = of_lengths(*[3] * 6)
     s.start(running)
     s.add(of_lengths(3, 3, 3))
@@ -133,7 +133,7 @@ def test_several_that_wait_wait_for_room_for_several() -> None:
 
 @pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
 def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     s.start(of_lengths(*[3] * (8 - free)))
     s.add(of_lengths(*[3] * waiting))
     assert len(s.admit()) == free
@@ -158,7 +158,7 @@ def test_withdrawing_forgets_only_those_named() -> None:
 @given(st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1))))))
 def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]) -> None:
     n, leaving_slots = case
-    s = scheduler(slots=8)
+    s = scheduler(max_rows=8)
     running = of_lengths(*[1] * n)
     s.start(running)
     rows = dict(enumerate(running))  # what a cache holds, row by row
@@ -178,11 +178,11 @@ def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]
     st.randoms(use_true_random=False),
 )
 def test_nobody_starves_and_no_admission_is_too_large(
-    work: list[tuple[int, int]], slots: int, budget: int, random: Random
+    work: list[tuple[int, int]], max_rows: int, budget: int, random: Random
 ) -> None:
     """Each admission takes the one that has waited longest, so everybody is served after at most as many as came."""
-    s = scheduler(slots=slots, prefill_padded_tokens=budget)
-    everybody = [Sequence([1] * length, None, slots=width) for length, width in work]
+    s = scheduler(max_rows=max_rows, prefill_padded_tokens=budget)
+    everybody = [Sequence([1] * length, None, n_rows=width) for length, width in work]
     s.add(everybody)
     served: list[Sequence[None]] = []
     while s.waiting or s.running:
@@ -196,14 +196,14 @@ def test_nobody_starves_and_no_admission_is_too_large(
             assert s.running, "with nobody running somebody is admitted"
         s.start(admitted)
         served += admitted
-        assert sum(sequence.slots for sequence in s.running) <= slots
+        assert sum(sequence.n_rows for sequence in s.running) <= max_rows
         s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
     assert len(served) == len(everybody)
     assert set(served) == set(everybody)
 
 
 def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
-    s = scheduler(slots=1, max_waiting=1000)
+    s = scheduler(max_rows=1, max_waiting=1000)
     large = of_lengths(*[3] * 1000)
     s.add(large)
     admitted: list[Sequence[None]] = []
@@ -228,7 +228,7 @@ def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
 
 
 def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
-    s = scheduler(slots=1, max_waiting=10_000)
+    s = scheduler(max_rows=1, max_waiting=10_000)
     large = of_lengths(*[3] * 3000)
     s.add(large)
     for _ in range(2000):
@@ -241,7 +241,7 @@ def test_a_large_request_that_was_alone_goes_on_when_others_come() -> None:
 
 
 def test_sequences_of_low_priority_let_others_pass_from_the_first_on() -> None:
-    s = scheduler(slots=1, max_waiting=1000)
+    s = scheduler(max_rows=1, max_waiting=1000)
     (whole,) = of_lengths(3)
     s.add([*(Sequence([1] * 3, None, low_priority=True) for _ in range(40)), whole])
     assert s.admit() == [whole]
@@ -254,7 +254,7 @@ def test_sequences_of_low_priority_let_others_pass_from_the_first_on() -> None:
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Random) -> None:
-    s = scheduler(slots=3, max_waiting=10**6)
+    s = scheduler(max_rows=3, max_waiting=10**6)
     pending = [of_lengths(*(random.randint(1, 9) for _ in range(size))) for size in sizes]
     everybody = {sequence for request in pending for sequence in request}
     admitted: list[Sequence[None]] = []

@@ -16,7 +16,7 @@ from tests.service.fakes import search_all
 from tests.service.oracle import EOS
 from tests.service.tiny_artifacts import V
 
-SLOTS = 16
+N_ROWS = 16
 
 
 def with_a_beam_of_one(sequence: Sequence[Search]) -> Sequence[Search]:
@@ -77,11 +77,11 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
         raise RuntimeError("told to fail")
 
     rng = np.random.default_rng(2)
-    rows = Rows(SLOTS)
+    rows = Rows(N_ROWS)
     search = kind(rows, BOS, EOS)
     width = 1 if kind is GreedySearch else 2
-    running = [Sequence([4, EOS], Search(40, width), slots=width) for _ in range(4)]
-    newcomers = [Sequence([4, EOS], Search(40, width), slots=width) for _ in range(2)]
+    running = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(4)]
+    newcomers = [Sequence([4, EOS], Search(40, width), n_rows=width) for _ in range(2)]
     calls: dict[str, Callable[[], object]] = {
         "encode": lambda: search.prefill(4, newcomers),
         "step": lambda: search.step(running),
@@ -96,7 +96,7 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
     everybody = [random_sequence(rng) for _ in range(8)]
     if kind is GreedySearch:
         everybody = [with_a_beam_of_one(sequence) for sequence in everybody]
-    search_all(search, SLOTS, everybody, rng)
+    search_all(search, N_ROWS, everybody, rng)
     assert [sequence.output.best() for sequence in everybody] == [expected(sequence) for sequence in everybody]
 
 
@@ -108,15 +108,15 @@ def test_neighbours_change_no_bit_of_an_answer(translator_artifact: Artifact, be
 
     def search() -> GreedySearch | BeamSearch:
         if beam_sizes == [1]:
-            return GreedySearch(TranslationRunner(graphs, SLOTS, fewest_queries=1), BOS, EOS)
-        return BeamSearch(TranslationRunner(graphs, SLOTS), BOS, EOS)
+            return GreedySearch(TranslationRunner(graphs, N_ROWS, fewest_queries=1), BOS, EOS)
+        return BeamSearch(TranslationRunner(graphs, N_ROWS), BOS, EOS)
 
     sources = [[*rng.integers(4, V, int(length)).tolist(), EOS] for length in rng.integers(1, 40, 24)]
     sizes = rng.choice(beam_sizes, len(sources)).tolist()
-    together = [Sequence(s, Search(30, size), slots=size) for s, size in zip(sources, sizes, strict=True)]
-    search_all(search(), SLOTS, together, rng)
+    together = [Sequence(s, Search(30, size), n_rows=size) for s, size in zip(sources, sizes, strict=True)]
+    search_all(search(), N_ROWS, together, rng)
     for sequence in together:
         asked = sequence.output
-        alone = Sequence(sequence.source_ids, Search(30, asked.beam_size), slots=asked.beam_size)
-        search_all(search(), SLOTS, [alone], rng)
+        alone = Sequence(sequence.source_ids, Search(30, asked.beam_size), n_rows=asked.beam_size)
+        search_all(search(), N_ROWS, [alone], rng)
         assert alone.output.best() == asked.best(), "log-probabilities are compared to the last bit"

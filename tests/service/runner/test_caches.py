@@ -24,18 +24,18 @@ from service.runner.device_caches import DeviceCaches
 from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
 from service.runner.provider import Provider
 
-C, SLOTS, H, D = 2, 5, 3, 4
+C, N_ROWS, H, D = 2, 5, 3, 4
 
 
 def host_caches(heads: tuple[int, ...] = (H,), width: int = D) -> HostCaches:
-    return HostCaches(C, SLOTS, heads, width)
+    return HostCaches(C, N_ROWS, heads, width)
 
 
 def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.ndarray:
     """What a graph would see at the addresses: (C, R, H, L, D)."""
-    size = SLOTS * H * length * D * np.dtype(dtype).itemsize
+    size = N_ROWS * H * length * D * np.dtype(dtype).itemsize
     seen = [np.frombuffer(ctypes.string_at(caches.address(cache), size), dtype) for cache in range(C)]
-    return np.stack(seen).reshape(C, SLOTS, H, length, D)
+    return np.stack(seen).reshape(C, N_ROWS, H, length, D)
 
 
 def write(caches: HostCaches, first_row: int, rows: int, length: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_a_block_lands_in_its_rows_and_nowhere_else() -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
     values = write(caches, 1, 2, 6)
-    expected = np.zeros((C, SLOTS, H, 8, D))
+    expected = np.zeros((C, N_ROWS, H, 8, D))
     expected[:, 1:3, :, :6] = values
     np.testing.assert_array_equal(content(caches, 8), expected)
 
@@ -59,7 +59,7 @@ def test_a_block_lands_in_its_rows_and_nowhere_else() -> None:
 def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int) -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.resize(length, rows=3)
     kept = min(8, length)
     found = content(caches, length)
@@ -70,9 +70,9 @@ def test_resizing_keeps_the_rows_in_use_and_leaves_nothing_infinite(length: int)
 def test_what_is_kept_survives_many_sizes() -> None:
     caches = host_caches()
     caches.resize(4, rows=0)
-    values = write(caches, 0, SLOTS, 4)
+    values = write(caches, 0, N_ROWS, 4)
     for length in (16, 8, 32, 4):
-        caches.resize(length, rows=SLOTS)
+        caches.resize(length, rows=N_ROWS)
         np.testing.assert_array_equal(content(caches, length)[..., :4, :], values)
 
 
@@ -80,13 +80,13 @@ def test_what_is_kept_survives_many_sizes() -> None:
 def test_rows_are_copied_over_others_and_nothing_else_changes(sources: list[int], targets: list[int]) -> None:
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.copy(sources, targets, 5)
     found = content(caches, 8)
     expected = values.copy()
     expected[:, targets] = values[:, sources]
     np.testing.assert_array_equal(found[..., :5, :], expected[..., :5, :])
-    others = [row for row in range(SLOTS) if row not in targets]
+    others = [row for row in range(N_ROWS) if row not in targets]
     np.testing.assert_array_equal(found[:, others], values[:, others])
 
 
@@ -94,7 +94,7 @@ def test_copying_no_column_is_no_error() -> None:
     """A sequence that was read and has not begun holds none."""
     caches = host_caches()
     caches.resize(8, rows=0)
-    values = write(caches, 0, SLOTS, 8)
+    values = write(caches, 0, N_ROWS, 8)
     caches.copy([3], [0], 0)
     np.testing.assert_array_equal(content(caches, 8)[:, 1:], values[:, 1:])
 
@@ -105,9 +105,9 @@ def test_heads_may_lie_side_by_side() -> None:
     values = np.random.default_rng(0).standard_normal((2, 4, H * D)).astype(np.float32)
     caches.write(1, 1, values)
     caches.copy([1], [4], 4)
-    caches.resize(8, rows=SLOTS)
-    assert caches.shape(SLOTS) == (SLOTS, 8, H * D)
-    found = content(caches, 8)[1].reshape(caches.shape(SLOTS))
+    caches.resize(8, rows=N_ROWS)
+    assert caches.shape(N_ROWS) == (N_ROWS, 8, H * D)
+    found = content(caches, 8)[1].reshape(caches.shape(N_ROWS))
     np.testing.assert_array_equal(found[[1, 2, 4], :4], values[[0, 1, 0]])
 
 
@@ -123,12 +123,12 @@ class CpuAsDevice(Provider):
 def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
     """Against numpy: columns of all caches, rows and heads go where they belong, and nothing else changes."""
     width = D if heads else H * D
-    caches = DeviceCaches(C, SLOTS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
+    caches = DeviceCaches(C, N_ROWS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
     rng = np.random.default_rng(0)
-    expected = np.zeros((C, SLOTS, *heads, 64, width), dtype)
+    expected = np.zeros((C, N_ROWS, *heads, 64, width), dtype)
 
-    def assert_as_expected(length: int, rows: int = SLOTS) -> None:
-        found = content(caches, length, dtype).reshape(C, SLOTS, *heads, length, width)
+    def assert_as_expected(length: int, rows: int = N_ROWS) -> None:
+        found = content(caches, length, dtype).reshape(C, N_ROWS, *heads, length, width)
         np.testing.assert_array_equal(found[:, :rows], expected[:, :rows, ..., :length, :])
 
     caches.resize(64, rows=0)

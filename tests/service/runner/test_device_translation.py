@@ -22,23 +22,23 @@ from tests.service.engine.fixed_rows import search_all
 from tests.service.runner.test_runner import assert_as_alone, long_source, random_sequence, random_source
 from tests.service.tiny_artifacts import BOS, EOS, PAD, TinyTranslator
 
-SLOTS = 24
+N_ROWS = 24
 CPU = Provider("cpu", threads=1)
 
 
 def runner_of(artifact: Artifact, provider: Provider = CPU) -> DeviceTranslationRunner:
     graphs = TranslationGraphs(artifact, provider)
-    return DeviceTranslationRunner(graphs, DeviceEncoder(graphs, SLOTS, 512), SLOTS, SLOTS)
+    return DeviceTranslationRunner(graphs, DeviceEncoder(graphs, N_ROWS, 512), N_ROWS, N_ROWS)
 
 
 def engine_of(kind: str, runner: DeviceTranslationRunner) -> FixedEngine[Search]:
     special = BOS, EOS, PAD
     search: FixedComputation[Search]
     if kind == "beam":
-        search = FixedBeamSearch(runner, SLOTS, *special)
+        search = FixedBeamSearch(runner, N_ROWS, *special)
     else:
-        search = FixedGreedySearch(runner, SLOTS, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(SLOTS, max_waiting=1000, prefill_padded_tokens=512))
+        search = FixedGreedySearch(runner, N_ROWS, *special, ahead=kind == "ahead")
+    return FixedEngine(search, Scheduler(N_ROWS, max_waiting=1000, prefill_padded_tokens=512))
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 14) -> list[Sequence[Search]]:
@@ -71,7 +71,7 @@ def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: A
     rng = np.random.default_rng(6)
     engine = engine_of(kind, runner_of(translator_artifact))
     sizes = rng.choice([2, 3, MAX_BEAM_SIZE], 24).tolist() if kind == "beam" else [1] * 24
-    together = [Sequence(random_source(rng, 2 + i), Search(30, size), slots=size) for i, size in enumerate(sizes)]
+    together = [Sequence(random_source(rng, 2 + i), Search(30, size), n_rows=size) for i, size in enumerate(sizes)]
     search_all(engine, together, rng)
     for sequence in together:
         alone = replace(sequence, output=replace(sequence.output, finished=[]), finished=False)

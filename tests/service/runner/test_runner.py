@@ -30,8 +30,8 @@ def random_source(rng: np.random.Generator, length: int) -> list[int]:
     return [*rng.integers(4, V, length - 1).tolist(), EOS]
 
 
-def runner_of(artifact: Artifact, slots: int = 16) -> TranslationRunner:
-    return TranslationRunner(TranslationGraphs(artifact, CPU), slots)
+def runner_of(artifact: Artifact, n_rows: int = 16) -> TranslationRunner:
+    return TranslationRunner(TranslationGraphs(artifact, CPU), n_rows)
 
 
 def long_source(translator: TinyTranslator) -> list[int]:
@@ -50,7 +50,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
-    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, slots=beam_size)
+    return Sequence(random_source(rng, int(rng.integers(1, 40))), search, n_rows=beam_size)
 
 
 def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:
@@ -109,7 +109,7 @@ def test_a_translation_is_never_empty(tmp_path: Path, search_of: type, beam_size
     sources = [random_source(rng, 6) for _ in range(12)]
     assert sum(translator.next_log_probs(source, []).argmax() == EOS for source in sources) > 6
     runner = runner_of(read_artifact(translator.save(tmp_path / "eager")), 96)
-    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), slots=beam_size) for source in sources]
+    everybody = [Sequence(source, Search(9, beam_size, n_best=beam_size), n_rows=beam_size) for source in sources]
     search_all(search_of(runner, BOS, EOS), 96, everybody, rng)
     assert_as_alone(everybody, translator)
     assert all(hypothesis.token_ids[0] != EOS for sequence in everybody for hypothesis in sequence.output.finished)
@@ -121,7 +121,7 @@ def test_runners_that_share_their_graphs_do_not_share_their_memory(
     rng = np.random.default_rng(5)
     graphs = TranslationGraphs(translator_artifact, CPU)
     both = [BeamSearch(TranslationRunner(graphs, 8), BOS, EOS) for _ in range(2)]
-    everybody = [Sequence(random_source(rng, 9), Search(20, 4), slots=4) for _ in both]
+    everybody = [Sequence(random_source(rng, 9), Search(20, 4), n_rows=4) for _ in both]
     for beams, sequence in zip(both, everybody, strict=True):
         beams.prefill(0, [sequence])
     while running := [pair for pair in zip(both, everybody, strict=True) if not pair[1].finished]:
@@ -167,7 +167,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
         patch.setattr(group.caches, "resize", fail)
         with pytest.raises(MemoryError):
             search_all(beams, 16, [Sequence(long, Search(60))], rng)
-    everybody = [Sequence(random_source(rng, n), Search(20, 3), slots=3) for n in (7, 5, 6)]
+    everybody = [Sequence(random_source(rng, n), Search(20, 3), n_rows=3) for n in (7, 5, 6)]
     search_all(beams, 16, everybody, rng)
     assert_as_alone(everybody, tiny_translator)
 
@@ -177,7 +177,7 @@ def test_a_step_writes_one_key_in_place(
 ) -> None:
     """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
-    runner = runner_of(translator_artifact, slots=2)
+    runner = runner_of(translator_artifact, n_rows=2)
     runner.encode(0, [[5, EOS]])
     runner.step([BOS], [0], [[0]], [0], 1)
     assert "copying past_cache" not in capfd.readouterr().err
@@ -192,7 +192,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
     translator = TinyTranslator(seed=1)
     translator.weights["vocabulary"][:] = np.nan
     beams = BeamSearch(runner_of(read_artifact(translator.save(tmp_path / "broken"))), BOS, EOS)
-    sequence = Sequence([5, 6, EOS], Search(9, beam_size), slots=beam_size)
+    sequence = Sequence([5, 6, EOS], Search(9, beam_size), n_rows=beam_size)
     beams.prefill(0, [sequence])
     with pytest.raises(FloatingPointError, match="not numbers"):
         beams.step([sequence])

@@ -300,7 +300,7 @@ class Bench:
         self.metrics = Metrics()
         engine = ContinuousEngine(
             OnePass(partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], Embedded(("mean",)))),
-            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
+            Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))

@@ -61,7 +61,7 @@ async def ask(service: Service, model: str, *words: int, timeout_s: float = PATI
 
 
 def is_loaded(service: Service, model: str) -> bool:
-    return any(state.slots > 0 for worker in service.workers if (state := worker.state(f"{model}/greedy")))
+    return any(state.max_rows > 0 for worker in service.workers if (state := worker.state(f"{model}/greedy")))
 
 
 def most_at_once(journal: Path) -> int:

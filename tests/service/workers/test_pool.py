@@ -155,7 +155,7 @@ async def test_no_request_of_one_is_refused_while_the_last_engine_has_nothing_to
 async def test_a_wide_search_weighs_as_much_as_its_rows(bench: Bench) -> None:
     bench.hold()
     wide, *narrow = sequences(1, 1, 1, 1)
-    wide.slots = 3
+    wide.n_rows = 3
     task = asyncio.ensure_future(bench.pool.run([wide, *narrow], bench.pool.clock() + 60))
     await asyncio.sleep(0)
     assert bench.loads == [9, 9]

@@ -217,7 +217,7 @@ async def answered(future: "asyncio.Future[Answer[Search]]") -> Answer[Search]:
 
 
 def sequence(*words: int, beam_size: int = 1, max_target_tokens: int = 9) -> Sequence[Search]:
-    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), slots=beam_size)
+    return Sequence([*words, EOS], Search(max_target_tokens, beam_size), n_rows=beam_size)
 
 
 def soon() -> float:
