@@ -68,13 +68,13 @@ class EngineState:
     max_rows: int
 
 
-class Queued(NamedTuple):
+class QueueWait(NamedTuple):
     """A request, or the part of it that one loop has, waited for so many seconds."""
 
     seconds: float
 
 
-class Passed(NamedTuple):
+class ForwardPass(NamedTuple):
     """A forward pass succeeded.
 
     Attributes:
@@ -89,7 +89,7 @@ class Passed(NamedTuple):
     rows: int = 0
 
 
-Event = Queued | Passed
+Event = QueueWait | ForwardPass
 """What an engine tells metrics."""
 
 

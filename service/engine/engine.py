@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from service.base.contract import Passed
+from service.base.contract import ForwardPass
 from service.engine.computation import Computation
 from service.engine.scheduler import Scheduler, Sequence
 
@@ -28,7 +28,7 @@ class Admitted(NamedTuple, Generic[Output]):
 class Ran(NamedTuple, Generic[Output]):
     """A forward pass succeeded, for these sequences."""
 
-    passed: Passed
+    forward_pass: ForwardPass
     sequences: list[Sequence[Output]]
 
 
@@ -78,7 +78,7 @@ class Engine(Protocol[Output]):
         """Do a little, and tell what happened. Every sequence that was added, and is not cancelled, is told as finished
         or failed once; nothing is raised."""
 
-    def probe(self) -> Passed:
+    def probe(self) -> ForwardPass:
         """Prove the computation by a forward pass; only called while nothing runs. It may raise."""
 
 
@@ -136,7 +136,7 @@ class ContinuousEngine(Generic[Output]):
             running = self.scheduler.running
             if running:
                 rows, seconds = timed(self._clock, self.computation.step, running)
-                tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
+                tell(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
                 self._finish(tell)
         except Exception as error:
             logger.exception("a step failed")
@@ -149,9 +149,9 @@ class ContinuousEngine(Generic[Output]):
             self.scheduler.withdraw(failed)
             tell(Failed(untold, error))
 
-    def probe(self) -> Passed:
+    def probe(self) -> ForwardPass:
         _, seconds = timed(self._clock, self.computation.warm_up)
-        return Passed("probe", seconds)
+        return ForwardPass("probe", seconds)
 
     def _read(self, sequences: list[Sequence[Output]]) -> float:
         _, seconds = timed(self._clock, self.computation.prefill, len(self.scheduler.running), sequences)
@@ -203,7 +203,7 @@ def read_newcomers(
         return
     entering.difference_update(sequences)
     lengths = tuple(len(sequence.source_ids) for sequence in sequences)
-    tell(Ran(Passed("encode", seconds, source_tokens=lengths), sequences))
+    tell(Ran(ForwardPass("encode", seconds, source_tokens=lengths), sequences))
 
 
 def timed(clock: Callable[[], float], run: Callable[..., Result], *arguments: object) -> tuple[Result, float]:

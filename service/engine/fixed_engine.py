@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
-from service.base.contract import Passed
+from service.base.contract import ForwardPass
 from service.engine.engine import Admitted, Failed, Finished, Ran, Tell, read_newcomers, timed
 from service.engine.scheduler import Scheduler, Sequence
 
@@ -106,7 +106,7 @@ class FixedEngine(Generic[Output]):
             running = [*self.computation.running]
             if running:
                 (rows, finished), seconds = timed(self._clock, self.computation.step)
-                tell(Ran(Passed("decode", seconds, sequences=len(running), rows=rows), running))
+                tell(Ran(ForwardPass("decode", seconds, sequences=len(running), rows=rows), running))
                 if finished:
                     tell(Finished(finished))
         except Exception as error:
@@ -118,9 +118,9 @@ class FixedEngine(Generic[Output]):
             self.scheduler.withdraw(failed)
             tell(Failed(failed, error))
 
-    def probe(self) -> Passed:
+    def probe(self) -> ForwardPass:
         _, seconds = timed(self._clock, self.computation.warm_up)
-        return Passed("probe", seconds)
+        return ForwardPass("probe", seconds)
 
     def _admit(self) -> list[Sequence[Output]]:
         """Take from the waiting what fits, if that is worth a pass."""

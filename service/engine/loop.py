@@ -16,7 +16,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from service.base.contract import Answer, EngineState, Event, Queued
+from service.base.contract import Answer, EngineState, Event, QueueWait
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, RequestError, Starting
 from service.engine.engine import Admitted, Engine, Failed, Finished, Outcome, Ran, Tell
 from service.engine.scheduler import Sequence
@@ -353,7 +353,7 @@ class Loop:
         assert served.engine is not None
         self._enter(served.name)
         try:
-            passed = served.engine.probe()
+            forward_pass = served.engine.probe()
         except Exception as error:
             logger.exception("%s: the forward pass that proves readiness failed", served.name)
             served.failure = type(error).__name__
@@ -361,7 +361,7 @@ class Loop:
             self._probe_at = min(self._probe_at, served.probe_at)
         else:
             self._succeed(served)
-            self._count(served.name, passed)
+            self._count(served.name, forward_pass)
         finally:
             self._enter(None)
 
@@ -372,12 +372,12 @@ class Loop:
     def _take_outcome(self, served: _Served, outcome: Outcome[Any]) -> None:
         assert served.engine is not None
         match outcome:
-            case Ran(passed, sequences):
+            case Ran(forward_pass, sequences):
                 self._succeed(served)
-                self._count(served.name, passed)
-                if passed.phase == "encode":
+                self._count(served.name, forward_pass)
+                if forward_pass.phase == "encode":
                     for request in dict.fromkeys(self._requests_of(sequences)):
-                        request.encode_s += passed.seconds
+                        request.encode_s += forward_pass.seconds
             case Admitted(sequences):
                 self._note_admission(self._requests_of(sequences))
             case Finished(sequences):
@@ -401,7 +401,7 @@ class Loop:
         for request in requests:
             if request.admitted_at is None:
                 request.admitted_at = now
-                self._count(request.served.name, Queued(now - request.submitted_at))
+                self._count(request.served.name, QueueWait(now - request.submitted_at))
 
     def _notice_cancellation(self, future: Future[Answer[Any]]) -> None:
         if future.cancelled():

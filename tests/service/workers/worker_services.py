@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 from pydantic import ByteSize
 
 from service.base.artifact import Artifact
-from service.base.contract import Answer, Passed
+from service.base.contract import Answer, ForwardPass
 from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
@@ -100,7 +100,7 @@ class FragileSource(ArtifactSource):
             parent, warm_up = os.getpid(), computation.warm_up
             computation.warm_up = lambda: warm_up() if os.getpid() == parent else die()
         if model == "slow":
-            cast(Any, loaded["slow/greedy"]).probe = lambda: Passed("probe", seconds=60.0)
+            cast(Any, loaded["slow/greedy"]).probe = lambda: ForwardPass("probe", seconds=60.0)
         return loaded
 
     def trim(self) -> None:
