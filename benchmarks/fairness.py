@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.texts import load_sentences
 from service.base.artifact import read_artifacts
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
@@ -45,8 +45,8 @@ class WithSlowModel(ArtifactSource):
     def models(self) -> list[str]:
         return [*super().models, SLOW]
 
-    def about(self, model: str) -> About:
-        return About("cpu", (f"{SLOW}/greedy",), 0) if model == SLOW else super().about(model)
+    def model_info(self, model: str) -> ModelInfo:
+        return ModelInfo("cpu", (f"{SLOW}/greedy",), 0) if model == SLOW else super().model_info(model)
 
     def load(self, model: str, alone: bool) -> Engines:
         if model != SLOW:

@@ -44,7 +44,7 @@ class Answer(Generic[Output]):
 
 
 @dataclass(frozen=True)
-class About:
+class ModelInfo:
     """What is known of a model before it is loaded.
 
     Attributes:

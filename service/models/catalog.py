@@ -229,8 +229,8 @@ def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Met
     source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
-    abouts = {model: source.about(model) for model in artifacts}
-    loaded = Loaded(artifacts, abouts, [], read_tokenizer_files(artifacts))
+    model_infos = {model: source.model_info(model) for model in artifacts}
+    loaded = Loaded(artifacts, model_infos, [], read_tokenizer_files(artifacts))
     loaded.announce()
     return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
 
@@ -282,7 +282,7 @@ def _models(
 ) -> Models:
     translators, classifiers, embedders = [], [], []
     for name, artifact in loaded.artifacts.items():
-        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.abouts[name].provider
+        manifest, tokenizer, provider = artifact.manifest, tokenizers[name], loaded.model_infos[name].provider
 
         def pool(kind: str, task: str, name: str = name) -> Pool[Any]:
             task_metrics = metrics.of_task(task)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from service.base.artifact import DENSE, WEIGHTS, Artifact
-from service.base.contract import About, DecoderRows, Project
+from service.base.contract import DecoderRows, ModelInfo, Project
 from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.base.settings import Settings
@@ -93,7 +93,7 @@ class ArtifactSource:
     def model_memory(self) -> int | None:
         return self.settings.model_memory
 
-    def about(self, model: str) -> About:
+    def model_info(self, model: str) -> ModelInfo:
         """Raises:
         ProviderUnavailable: the provider that is asked for has no graphs here.
         ArtifactRefused: a file of a model that is loaded later is not what the manifest says.
@@ -104,7 +104,7 @@ class ArtifactSource:
         manifest, provider = artifact.manifest, self._suitable(artifact).name
         engines = tuple(f"{model}/{kind}" for kind in KINDS[manifest.task])
         read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
-        return About(provider, engines, sum(file.bytes for file in read))
+        return ModelInfo(provider, engines, sum(file.bytes for file in read))
 
     def load(self, model: str, alone: bool) -> Engines:
         """Every engine of a model.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from service import __version__
 from service.base.artifact import TOKENIZER, VOCABULARY, Artifact, read_artifacts
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.errors import ProviderUnavailable
 from service.base.settings import Settings
 from service.workers.remote_loader import RemoteLoader
@@ -30,19 +30,19 @@ class Loaded:
     """What a server must know of models that workers run.
 
     Attributes:
-        abouts: of each model, what its loader told.
+        model_infos: of each model, what its loader told.
         paths: where the workers listen.
         tokenizer_files: as they were when the models were loaded, for servers that begin later.
     """
 
     artifacts: dict[str, Artifact]
-    abouts: dict[str, About]
+    model_infos: dict[str, ModelInfo]
     paths: list[Path]
     tokenizer_files: TokenizerFiles
 
     def announce(self) -> None:
         """Log what serves from here on."""
-        names, providers = ", ".join(self.artifacts), sorted({about.provider for about in self.abouts.values()})
+        names, providers = ", ".join(self.artifacts), sorted({info.provider for info in self.model_infos.values()})
         logger.info("attend %s: %s on %s, %d workers", __version__, names, ", ".join(providers), len(self.paths))
 
 
@@ -66,7 +66,7 @@ class Loader:
         """
         files = read_tokenizer_files(self.artifacts)
         self.remote.wait_until_loaded()
-        return Loaded(self.artifacts, self.remote.abouts, self.remote.paths, files)
+        return Loaded(self.artifacts, self.remote.model_infos, self.remote.paths, files)
 
     def end(self) -> None:
         """End all workers at once: their requests have been answered."""

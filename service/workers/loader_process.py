@@ -82,7 +82,7 @@ class _Loader:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         source = self._source = in_a_child(self._settled_source)
         models, slow = source.models, self._plan.slow or []
-        self._abouts = {model: source.about(model) for model in models}
+        self._model_infos = {model: source.model_info(model) for model in models}
         if source.model_memory is not None:
             self._budget = self._budget_of(source.model_memory)
         elif source.forks:
@@ -105,7 +105,7 @@ class _Loader:
         gc.freeze()
         for pipe in [self._fork(place) for place in self._workers]:
             what_is_said(pipe)
-        self._server.sendall(packed(None, len(self._workers), slow, self._abouts))
+        self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
         incoming = select.poll()
         for watched in (self._server, self._woken):
             incoming.register(watched, select.POLLIN)
@@ -221,7 +221,7 @@ class _Loader:
     def _engines(self, model: str, alone: bool) -> Mapping[str, Engine[Any] | None]:
         """Of a model that is not loaded here: None each where it is loaded on demand."""
         if self._budget is not None:
-            return dict.fromkeys(self._abouts[model].engines)
+            return dict.fromkeys(self._model_infos[model].engines)
         engines = self._source.load(model, alone)
         self._source.trim()  # of the file's content, which was read whole
         return engines
@@ -233,9 +233,9 @@ class _Loader:
 
     def _budget_of(self, n_bytes: int) -> Budget:
         """Raises StartRefused: a model needs more."""
-        file_bytes = {model: about.file_bytes for model, about in self._abouts.items()}
+        file_bytes = {model: info.file_bytes for model, info in self._model_infos.items()}
         budget = Budget(n_bytes, self._source.n_workers, file_bytes)
-        for model in self._abouts:
+        for model in self._model_infos:
             if budget.size(model) > n_bytes:
                 raise StartRefused(
                     f"{model} needs about {budget.size(model) / 1e6:.0f} MB, "

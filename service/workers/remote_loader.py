@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.errors import StartRefused
 from service.base.log import Log
 from service.workers.loader_process import LOADING_S
@@ -41,7 +41,7 @@ class RemoteLoader:
     Attributes:
         directory: a folder of this service alone, which is gone in the end.
         paths: where the workers listen.
-        abouts: what servers must know of each model.
+        model_infos: what servers must know of each model.
         on_worker_end: is called in a thread of its own when a worker has ended: by which signal, or with which status.
 
     Args:
@@ -64,7 +64,7 @@ class RemoteLoader:
         self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
         self._ending = threading.Event()
         self.paths: list[Path] = []
-        self.abouts: dict[str, About] = {}
+        self.model_infos: dict[str, ModelInfo] = {}
         self.on_worker_end: Callable[[str], None] = lambda _: None
         self._begin()
         atexit.register(self.end)
@@ -118,11 +118,11 @@ class RemoteLoader:
             message = None
         if message is None:
             raise StartRefused("the process that loads models has ended")
-        refusal, n_workers, slow, abouts = message
+        refusal, n_workers, slow, model_infos = message
         if refusal is not None:
             raise StartRefused(refusal)
         self._socket.settimeout(None)
-        self.abouts = abouts
+        self.model_infos = model_infos
         return n_workers, slow
 
     def _supervise(self) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from service.base.contract import About
+from service.base.contract import ModelInfo
 from service.base.log import Log
 from service.workers.on_demand import Engines
 
@@ -36,7 +36,7 @@ class Source(Protocol):
     def model_memory(self) -> int | None:
         """Bytes that loaded models may take, if models are loaded on demand."""
 
-    def about(self, model: str) -> About:
+    def model_info(self, model: str) -> ModelInfo:
         """What is known of a model that need not be loaded.
 
         Raises:

@@ -104,7 +104,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_on_a_gpu_what_has_no_graphs_for_it_is_served_by_the_cpu(gpu: None, artifacts: Path) -> None:
     source = source_of(artifacts, provider="auto")
-    assert {source.about(model).provider for model in source.models} == {"cpu"}
+    assert {source.model_info(model).provider for model in source.models} == {"cpu"}
 
 
 def test_where_cuda_is_asked_for_an_artifact_without_graphs_for_it_is_refused(gpu: None, artifacts: Path) -> None:
@@ -120,4 +120,4 @@ def test_on_a_gpu_a_limit_of_main_memory_refuses_the_start(gpu: None, artifacts:
 def test_engines_are_known_before_a_model_is_loaded(artifacts: Path) -> None:
     source = source_of(artifacts, provider="cpu")
     for model in source.models:
-        assert set(source.about(model).engines) == source.load(model, alone=False).keys()
+        assert set(source.model_info(model).engines) == source.load(model, alone=False).keys()
