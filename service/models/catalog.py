@@ -21,7 +21,14 @@ from service.tasks.embedding import Embedder
 from service.tasks.translation import Translator
 from service.text.languages import Wanted, canonical
 from service.text.tokenization import Tokenizer, Vocabulary
-from service.workers.loader import SOURCE, Loaded, Loader, TokenizerFiles, read_tokenizer_files, wanted_artifacts
+from service.workers.loader import (
+    SOURCE,
+    LoadedModels,
+    Loader,
+    TokenizerFiles,
+    configured_artifacts,
+    read_tokenizer_files,
+)
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteWorker
 
@@ -205,7 +212,7 @@ def load_models(settings: Settings, metrics: Metrics, loader: Loader | None = No
         StartRefused: an artifact or the provider is not as it should be.
     """
     if settings.loops == 0:
-        return models_here(wanted_artifacts(settings), settings, metrics)
+        return models_here(configured_artifacts(settings), settings, metrics)
     loader = loader or Loader(settings)
     loader.remote.on_worker_end = metrics.loop_ended
     try:
@@ -230,13 +237,13 @@ def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Met
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
     model_infos = {model: source.model_info(model) for model in artifacts}
-    loaded = Loaded(artifacts, model_infos, [], read_tokenizer_files(artifacts))
+    loaded = LoadedModels(artifacts, model_infos, [], read_tokenizer_files(artifacts))
     loaded.announce()
     return _models(loaded, [loop], settings, metrics, None, _tokenizers(artifacts, loaded.tokenizer_files))
 
 
 def models_of(
-    loaded: Loaded,
+    loaded: LoadedModels,
     settings: Settings,
     metrics: Metrics,
     loader: Loader | None = None,
@@ -273,7 +280,7 @@ def _tokenizer(artifact: Artifact, files: Mapping[str, bytes]) -> Tokenizer:
 
 
 def _models(
-    loaded: Loaded,
+    loaded: LoadedModels,
     loops: SequenceOf[Loop | RemoteWorker],
     settings: Settings,
     metrics: Metrics,

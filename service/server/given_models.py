@@ -21,7 +21,7 @@ from service.models.catalog import models_of
 from service.models.serving import Serving, in_daemon_thread
 from service.server.listening import share
 from service.server.server import run
-from service.workers.loader import Loaded
+from service.workers.loader import LoadedModels
 from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 class GivenModels:
     """Takes the models that the supervisor tells of, one set after the other.
 
-    A supervisor sends `("take", generation, Loaded)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
+    A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
     and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
     it has no use for the models before any more.
     """
@@ -116,7 +116,7 @@ class GivenModels:
                 number, refusal = content
                 self._reloads.pop(number).set_result(refusal)
 
-    async def _take(self, generation: int, loaded: Loaded) -> None:
+    async def _take(self, generation: int, loaded: LoadedModels) -> None:
         make = partial(models_of, loaded, self._settings, self._metrics)
         retiring = await self._serving.replace(await in_daemon_thread(make))
         retiring.add_done_callback(lambda _: self._tell("taken", generation))

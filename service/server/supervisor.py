@@ -32,9 +32,9 @@ from service.http.rates import Rates
 from service.models.catalog import models_of
 from service.models.serving import in_daemon_thread, proven
 from service.server.send_buffer import untaken_bytes
-from service.workers.loader import Loaded, Loader
+from service.workers.loader import LoadedModels, Loader
 from service.workers.loader_process import HUNG_S, LOADING_S
-from service.workers.remote_loader import RATES_SOCKET, new_directory
+from service.workers.remote_loader import RATES_SOCKET, make_run_directory
 from service.workers.wire import READ_BYTES, Unpacker, packed
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ def supervise(settings: Settings, sockets: list[socket.socket], loader: Loader, 
     Raises:
         StartRefused: a model is not as it should be.
     """
-    directory = new_directory(settings.run_directory)
+    directory = make_run_directory(settings.run_directory)
     try:
         port = sockets[0].getsockname()[1]
         asyncio.run(Supervisor(settings, directory, port, loader, n_servers).run())
@@ -89,7 +89,7 @@ class Supervisor:
             self._rates = directory / RATES_SOCKET
             Rates(str(self._rates), RateLimiter(settings.rate_limit)).start()
         self._loader = loader
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedModels | None = None
         self._generation = 0
         self._is_loading = True
         self._servers: list[_Server] = []
@@ -240,14 +240,14 @@ class Supervisor:
         self._do(self._end(former, self._give(loaded, loader)))
         return None
 
-    async def _prove(self, loaded: Loaded) -> None:
+    async def _prove(self, loaded: LoadedModels) -> None:
         """Raises StartRefused: a model cannot do a forward pass."""
         models = await in_daemon_thread(partial(models_of, loaded, self._settings, Metrics()))
         models.start()
         await proven(models)
         await asyncio.to_thread(models.stop, 0.0)
 
-    def _give(self, loaded: Loaded, loader: Loader) -> list[asyncio.Event]:
+    def _give(self, loaded: LoadedModels, loader: Loader) -> list[asyncio.Event]:
         """Let all servers take these models; what tells that they have no use for the former ones any more."""
         loaded.announce()
         self._generation += 1
@@ -293,7 +293,7 @@ class _Server:
         self._has_gone = False
         self._silent_s = 0.0
 
-    def take(self, generation: int, loaded: Loaded) -> asyncio.Event:
+    def take(self, generation: int, loaded: LoadedModels) -> asyncio.Event:
         self.tell("take", generation, loaded)
         self.taken[generation] = asyncio.Event()
         if self._has_gone:

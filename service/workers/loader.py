@@ -26,7 +26,7 @@ TokenizerFiles = dict[str, dict[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModels:
     """What a server must know of models that workers run.
 
     Attributes:
@@ -54,11 +54,11 @@ class Loader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.artifacts = wanted_artifacts(settings)
+        self.artifacts = configured_artifacts(settings)
         arguments = self.artifacts, settings
         self.remote = RemoteLoader(SOURCE, arguments, settings.probe_interval_s, settings.log, settings.run_directory)
 
-    def wait(self) -> Loaded:
+    def wait(self) -> LoadedModels:
         """Wait until all models are loaded.
 
         Raises:
@@ -66,14 +66,14 @@ class Loader:
         """
         files = read_tokenizer_files(self.artifacts)
         self.remote.wait_until_loaded()
-        return Loaded(self.artifacts, self.remote.model_infos, self.remote.paths, files)
+        return LoadedModels(self.artifacts, self.remote.model_infos, self.remote.paths, files)
 
     def end(self) -> None:
         """End all workers at once: their requests have been answered."""
         self.remote.end()
 
 
-def wanted_artifacts(settings: Settings) -> dict[str, Artifact]:
+def configured_artifacts(settings: Settings) -> dict[str, Artifact]:
     """By name, those that the settings name, or all.
 
     Raises:
@@ -90,7 +90,7 @@ def read_tokenizer_files(artifacts: Mapping[str, Artifact]) -> TokenizerFiles:
     }
 
 
-def show_one_device(device: int | None) -> None:
+def select_device(device: int | None) -> None:
     """Let CUDA see one GPU alone, which is then the first one for all that use it; None changes nothing.
 
     Raises:

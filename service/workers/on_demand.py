@@ -29,7 +29,7 @@ MEASURES = sys.platform == "linux"
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _LoadedModel:
     engines: Engines
     n_bytes: int
     """By which this process has grown meanwhile."""
@@ -62,7 +62,7 @@ class OnDemand:
         self._trim = trim
         self._note = note
         self._thread = ThreadPoolExecutor(1, "loading")
-        self._loading: tuple[str, Future[_Loaded]] | None = None
+        self._loading: tuple[str, Future[_LoadedModel]] | None = None
         self._is_rung = False
         self._bytes_without_models = _bytes_of_this_process()
 
@@ -101,16 +101,16 @@ class OnDemand:
             self._note(awaited)
             self._loading = awaited, self._thread.submit(self._loaded, awaited)
 
-    def _loaded(self, model: str) -> _Loaded:
+    def _loaded(self, model: str) -> _LoadedModel:
         began, before = time.monotonic(), _bytes_of_this_process()
         engines = self._load(model)
         for engine in engines.values():
             engine.probe()
         grown = max(0, _bytes_of_this_process() - before)
         logger.info("%s: loaded in %.2f s, %.1f MB", model, time.monotonic() - began, grown / 1e6)
-        return _Loaded(engines, grown)
+        return _LoadedModel(engines, grown)
 
-    def _end_loading(self, model: str, loading: "Future[_Loaded]") -> None:
+    def _end_loading(self, model: str, loading: "Future[_LoadedModel]") -> None:
         self._note(None)
         self._loading = None
         error = loading.exception()

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 RATES_SOCKET = "rates.sock"
 """No socket in a folder of the service has a longer name."""
 
-MOST_PATH_BYTES = 107 if sys.platform == "linux" else 103
+MAX_SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 """Of the path of a socket."""
 
 RESTART_S = 1.0
@@ -60,7 +60,7 @@ class RemoteLoader:
         log: Log,
         folder: Path | None = None,
     ) -> None:
-        self.directory = new_directory(folder)
+        self.directory = make_run_directory(folder)
         self._plan = Plan(source, arguments, self.directory, probe_interval_s, log)
         self._ending = threading.Event()
         self.paths: list[Path] = []
@@ -148,7 +148,7 @@ class RemoteLoader:
                 return
 
 
-def new_directory(folder: Path | None) -> Path:
+def make_run_directory(folder: Path | None) -> Path:
     """A new folder that nobody else may enter; in `folder`, or where the system has such things.
 
     Raises:
@@ -160,10 +160,10 @@ def new_directory(folder: Path | None) -> Path:
         where = folder or "where the system has temporary files"
         raise StartRefused(f"no folder can be made in {where} (ATTEND_RUN_DIRECTORY): {error.strerror}") from error
     n_bytes = len(os.fsencode(made / RATES_SOCKET))
-    if n_bytes > MOST_PATH_BYTES:
+    if n_bytes > MAX_SOCKET_PATH_BYTES:
         made.rmdir()
         raise StartRefused(
             f"the path of a socket in {made.parent} (ATTEND_RUN_DIRECTORY) has {n_bytes} bytes, "
-            f"the limit is {MOST_PATH_BYTES}"
+            f"the limit is {MAX_SOCKET_PATH_BYTES}"
         )
     return made

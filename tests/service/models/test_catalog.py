@@ -12,7 +12,7 @@ from service.engine.scheduler import Sequence
 from service.models.catalog import Models, load_models, models_of
 from service.tasks.translation import Translator
 from service.text.languages import Direction
-from service.workers.loader import Loader, show_one_device
+from service.workers.loader import Loader, select_device
 from tests.service.text.test_languages import CODES as LANGUAGE_CODES
 from tests.service.tiny_artifacts import TinyTranslator, language
 from tests.service.tiny_classifier import TinyClassifier
@@ -96,14 +96,14 @@ def test_one_gpu_is_seen_where_one_is_chosen(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if listed is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
-    show_one_device(device)
+    select_device(device)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == seen
 
 
 def test_a_gpu_that_is_not_listed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     with pytest.raises(ProviderUnavailable, match="ATTEND_DEVICE is 2, and CUDA_VISIBLE_DEVICES lists 4,6"):
-        show_one_device(2)
+        select_device(2)
 
 
 def test_several_that_fit_are_named(models: Models) -> None:

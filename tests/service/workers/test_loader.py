@@ -15,7 +15,7 @@ import pytest
 from service.base.artifact import Artifact, sum_of
 from service.base.errors import Broken, StartRefused
 from service.base.log import Log
-from service.workers.remote_loader import MOST_PATH_BYTES, RemoteLoader, new_directory
+from service.workers.remote_loader import MAX_SOCKET_PATH_BYTES, RemoteLoader, make_run_directory
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import EOS, TinyTranslator
 from tests.service.workers.worker_services import (
@@ -225,17 +225,19 @@ def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None
 def test_a_folder_whose_path_is_too_long_for_sockets_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    long = tmp_path / ("x" * MOST_PATH_BYTES)
+    long = tmp_path / ("x" * MAX_SOCKET_PATH_BYTES)
     long.mkdir()
-    limit = rf"the path of a socket in .*xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes, the limit is {MOST_PATH_BYTES}"
+    limit = (
+        rf"the path of a socket in .*xxx \(ATTEND_RUN_DIRECTORY\) has \d+ bytes, the limit is {MAX_SOCKET_PATH_BYTES}"
+    )
     with pytest.raises(StartRefused, match=limit):
-        new_directory(long)
+        make_run_directory(long)
     assert list(long.iterdir()) == []
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as bound:
         with pytest.raises(OSError, match="too long"):
-            bound.bind("y" * (MOST_PATH_BYTES + 1))
-        bound.bind("y" * MOST_PATH_BYTES)
+            bound.bind("y" * (MAX_SOCKET_PATH_BYTES + 1))
+        bound.bind("y" * MAX_SOCKET_PATH_BYTES)
 
 
 def test_a_loader_whose_server_was_killed_leaves_no_folder(tmp_path: Path) -> None:
