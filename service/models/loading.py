@@ -30,7 +30,7 @@ from service.runner.one_pass import AttentionRunner, ClassificationRunner, Dense
 from service.runner.provider import Provider, choose_provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import MOST_PADDING, TranslationRunner
-from service.runner.weights import Weights, load, read_weights
+from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import Reading, read_logits
 from service.tasks.token_pooling import Embedded, read_states
@@ -155,17 +155,17 @@ class ArtifactSource:
     def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
-        session = load(artifact, provider, "classifier.onnx", weights=weights)
+        session = load_session(artifact, provider, "classifier.onnx", weights=weights)
         read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
         classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), provider)
         engines: Engines = {"classification": classifying}
         return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
     def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
-        session = load(artifact, provider, "encoder.onnx", weights=weights)
+        session = load_session(artifact, provider, "encoder.onnx", weights=weights)
         project = None
         if artifact.manifest.has_dense:
-            project = DenseRunner(load(artifact, provider, DENSE, weights=weights)).project
+            project = DenseRunner(load_session(artifact, provider, DENSE, weights=weights)).project
         return self._loaded(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
 
     def _loaded(

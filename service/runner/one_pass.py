@@ -9,7 +9,7 @@ from service.base.contract import AttentionKinds, Matrices
 from service.base.errors import StartRefused
 from service.runner.arrays import padded
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load
+from service.runner.weights import Weights, load_session
 
 STATES = "last_hidden_state"
 
@@ -83,7 +83,7 @@ class AttentionRunner:
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self._pad = artifact.manifest.special_tokens.pad
         self._has_targets = artifact.manifest.task == "translation"
-        self._session = load(artifact, provider, "attention.onnx", weights=weights)
+        self._session = load_session(artifact, provider, "attention.onnx", weights=weights)
 
     def attend(self, sources: list[list[int]], targets: list[list[int]], kinds: AttentionKinds) -> list[Matrices]:
         """What each source and target attended to, by kind: (layers, heads, rows, columns), without padding.

@@ -15,7 +15,7 @@ from onnxruntime import RunOptions
 from service.base.artifact import Artifact
 from service.runner.caches import CacheGroup
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load
+from service.runner.weights import Weights, load_session
 
 MOST_STEPS = 1024
 """Most bindings that are kept, each of some kilobytes."""
@@ -34,8 +34,8 @@ class TranslationGraphs:
     def __init__(self, artifact: Artifact, provider: Provider, weights: Weights | None = None) -> None:
         self.manifest = artifact.manifest
         self.provider = provider
-        self.encoder = load(artifact, provider, "encoder.onnx", provider.captures, weights)
-        self.decoder_step = load(artifact, provider, "decoder_step.onnx", provider.captures, weights)
+        self.encoder = load_session(artifact, provider, "encoder.onnx", provider.captures, weights)
+        self.decoder_step = load_session(artifact, provider, "decoder_step.onnx", provider.captures, weights)
         self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:

@@ -32,7 +32,7 @@ ROW_BY_ROW = "embedding"
 share them. Of all others it makes copies of its own, and packs most of them in another order."""
 
 
-def load(
+def load_session(
     artifact: Artifact, provider: Provider, graph: str, captured: bool = False, weights: "Weights | None" = None
 ) -> InferenceSession:
     """The session of one graph over the artifact's weights.

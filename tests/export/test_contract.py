@@ -34,7 +34,7 @@ from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
-from service.runner.weights import load
+from service.runner.weights import load_session
 from service.runner.weights import read_weights as served_weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint
 
@@ -145,7 +145,7 @@ def test_the_service_reads_the_states_that_the_model_makes(
     sources = [rng.integers(4, 300, int(length)).tolist() for length in (1, 9, 30, 2, 60)]
     read = read_artifact(artifact(kind, precision))
     graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
-    runner = EmbeddingRunner(read, load(read, Provider("cpu", 1), graph))
+    runner = EmbeddingRunner(read, load_session(read, Provider("cpu", 1), graph))
     states = states_of(load_checkpoint(checkpoint(kind)), sources)
     embedded = runner.embed(sources)
     for source, found, expected in zip(sources, embedded, states, strict=True):

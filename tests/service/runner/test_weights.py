@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 from service.base.artifact import Artifact, read_artifact, sum_of
 from service.base.errors import ArtifactRefused, StartRefused
 from service.runner.provider import Provider
-from service.runner.weights import Weights, load, read_weights
+from service.runner.weights import Weights, load_session, read_weights
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_graph import Array
 
@@ -203,7 +203,7 @@ def test_a_session_keeps_what_it_reads(gather: Callable[[str, str], Artifact], n
     """Nothing but the session holds what was read or made of it, and other memory has been asked for since."""
     artifact = gather(name, dtype)
     expected = read_weights(artifact).tensor(name, np.dtype(dtype), "graph").copy()
-    session = load(artifact, Provider("cpu", 1), "encoder.onnx")
+    session = load_session(artifact, Provider("cpu", 1), "encoder.onnx")
     gc.collect()
     _others = [np.full((N, K), 7, dtype) for _ in range(100)]
     np.testing.assert_array_equal(session.run(None, {"ids": np.arange(N)})[0], expected)
@@ -213,11 +213,11 @@ def test_a_tensor_that_a_graph_does_not_have_refuses_the_start(gather: Callable[
     artifact = gather("floats", "float32")
     artifact.manifest.graphs["cpu/encoder.onnx"] = {"float32": ("floats", "halves")}
     with pytest.raises(StartRefused, match=r"cpu/encoder\.onnx: ONNX Runtime .* cannot load it: .* halves"):
-        load(artifact, Provider("cpu", 1), "encoder.onnx")
+        load_session(artifact, Provider("cpu", 1), "encoder.onnx")
 
 
 def test_a_tensor_that_the_manifest_does_not_name_refuses_the_start(gather: Callable[[str, str], Artifact]) -> None:
     artifact = gather("floats", "float32")
     artifact.manifest.graphs["cpu/encoder.onnx"] = {}
     with pytest.raises(StartRefused, match=r"cpu/encoder\.onnx: ONNX Runtime .* cannot load it: .* floats"):
-        load(artifact, Provider("cpu", 1), "encoder.onnx")
+        load_session(artifact, Provider("cpu", 1), "encoder.onnx")
