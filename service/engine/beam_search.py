@@ -38,7 +38,7 @@ class TokenScores(NamedTuple):
     Attributes:
         log_prob: its own; 0 in a prefix.
         shortfalls: by how many nats each token of `Search.once_tokens` was less probable; infinite where it had been written,
-            or was none of the `WATCHED` best, and in a prefix.
+            or was none of the `WATCHED_CANDIDATES` best, and in a prefix.
     """
 
     log_prob: float
@@ -102,7 +102,7 @@ class Search:
         return math.inf if self.stop == "full" else ranks[enough - 1][1]
 
 
-WATCHED = 16
+WATCHED_CANDIDATES = 16
 """Candidates of a row that is watched for tokens."""
 
 Live = tuple[float, int, Target]
@@ -203,7 +203,7 @@ class Beam:
     def n_candidates(self) -> int:
         """How many continuations of each row are enough: at first one of them may be the end, and others barred."""
         enough = self.width + (self._search.keeps_width or self.length == len(self._search.prefix))
-        return max(WATCHED, enough + len(self._search.once_tokens)) if self._search.once_tokens else enough
+        return max(WATCHED_CANDIDATES, enough + len(self._search.once_tokens)) if self._search.once_tokens else enough
 
     def advance(self, token_ids: list[Ints], log_probs: list[list[float]], eos: int) -> bool:
         """Go on with the best continuations of its rows, given the candidates (R, k) of all rows; True if it is done.
@@ -335,7 +335,7 @@ def prefix_scores(once: SequenceOf[int]) -> TokenScores:
 
 
 REPETITION_INTERVAL = 8
-SHORTEST_RUNAWAY = 24
+MIN_RUNAWAY_TOKENS = 24
 
 
 def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishReason:
@@ -347,7 +347,7 @@ def reason_of(token_ids: list[int], eos: int, max_target_tokens: int) -> FinishR
 
 def repetition_check_due(length: int) -> bool:
     """Whether a target of this length is checked for runaway repetition: to check at every step would take too long."""
-    return length >= SHORTEST_RUNAWAY and length % REPETITION_INTERVAL == 0
+    return length >= MIN_RUNAWAY_TOKENS and length % REPETITION_INTERVAL == 0
 
 
 def is_runaway(token_ids: list[int], n_source: int) -> bool:
@@ -356,7 +356,7 @@ def is_runaway(token_ids: list[int], n_source: int) -> bool:
 
     A source that repeats itself may have such a target, as long as itself.
     """
-    n = max(SHORTEST_RUNAWAY, n_source)
+    n = max(MIN_RUNAWAY_TOKENS, n_source)
     if len(token_ids) < n:
         return False
     tail = token_ids[-n:]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import FixedRows, IntArray
 from service.engine.beam_search import (
-    WATCHED,
+    WATCHED_CANDIDATES,
     Hypothesis,
     Search,
     TokenScores,
@@ -24,7 +24,7 @@ from service.engine.beam_search import (
     reason_of,
     token_scores_of,
 )
-from service.engine.places import Booleans, Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.places import Booleans, Places, are_runaway, check_due, smallest_size, step_sizes, with_length
 from service.engine.scheduler import Sequence
 
 WIDTHS = (2, 4, MAX_BEAM_SIZE)
@@ -60,7 +60,7 @@ class FixedBeamSearch:
     def __init__(self, rows: FixedRows, n_rows: int, bos: int, eos: int, pad: int) -> None:
         self._decoder = rows
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._row_sizes, self._place_sizes = sizes_up_to(n_rows), sizes_up_to(n_rows // 2)
+        self._row_sizes, self._place_sizes = step_sizes(n_rows), step_sizes(n_rows // 2)
         n_rows, n_places = self._row_sizes[-1], self._place_sizes[-1]
         self._places = Places[Search](n_places)
         # Of each row: who has it, and what it is fed.
@@ -103,7 +103,7 @@ class FixedBeamSearch:
         for R in self._row_sizes[:1] if self._is_warm else self._row_sizes:
             for W in WIDTHS[:1] if self._is_warm else WIDTHS:
                 self._decoder.encode(place, [[self._eos]])
-                self._pass(R, size_for(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
+                self._pass(R, smallest_size(min(R // W, self._place_sizes[-1]), self._place_sizes), W)
                 self._decoder.leave(place)
         self._is_warm = True
 
@@ -116,9 +116,9 @@ class FixedBeamSearch:
     def step(self) -> tuple[int, list[Sequence[Search]]]:
         if self._layout is None:
             places = np.flatnonzero(self._places.in_use)
-            W = size_for(int(self._beam_sizes[places].max()), WIDTHS)
-            R = size_for(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
-            self._layout = places, R, size_for(int(places[-1]) + 1, self._place_sizes), W
+            W = smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
+            R = smallest_size(int(np.flatnonzero(self._is_taken)[-1]) + 1, self._row_sizes)
+            self._layout = places, R, smallest_size(int(places[-1]) + 1, self._place_sizes), W
         places, R, N, W = self._layout
         best, log_probs = self._pass(R, N, W)
         candidates = self._select(places, W, best, log_probs)
@@ -168,7 +168,7 @@ class FixedBeamSearch:
     def _pass(self, R: int, N: int, W: int) -> tuple[IntArray, NDArray[np.float32]]:  # noqa: N803
         """One more candidate than a beam is wide: one of the first may be the end, which no target begins with."""
         places_of_rows = self._place_of[:R] * W + self._index_of[:R]
-        k = WATCHED if self._watched else W + 1
+        k = WATCHED_CANDIDATES if self._watched else W + 1
         self._decoder.launch(self._tokens[:R], self._positions[:R], self._rows[:N, :W], places_of_rows, k)
         return self._decoder.fetch()
 
@@ -253,7 +253,7 @@ class FixedBeamSearch:
 
     def _go_on(self, places: IntArray, candidates: _Candidates) -> list[Sequence[Search]]:
         """Give the candidates that live on their rows. Returns the sequences of which none does."""
-        P, W = len(places), size_for(int(self._beam_sizes[places].max()), WIDTHS)
+        P, W = len(places), smallest_size(int(self._beam_sizes[places].max()), WIDTHS)
         every, lengths = np.arange(P)[:, None], self._lengths[places]
         order = np.argsort(~candidates.kept, axis=1, kind="stable")[:, :W]
         live = candidates.kept[every, order]

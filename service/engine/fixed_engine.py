@@ -17,11 +17,11 @@ logger = logging.getLogger(__name__)
 
 Output = TypeVar("Output")
 
-NEWCOMERS_SHARE = 1.0
+MIN_NEWCOMERS_SHARE = 1.0
 """Newcomers enter where they take so many times the slots of those that run, or more. With a queue that never ends,
 half of the places are empty then: the best of what was tried on a GPU, with 64 places."""
 
-MOST_STEPS_WAITED = 32
+MAX_STEPS_WAITED = 32
 """Steps after which those enter that can, however few: reading them takes as long as about five."""
 
 
@@ -131,7 +131,7 @@ class FixedEngine(Generic[Output]):
         in_use, n_places = self.computation.n_rows, self.computation.n_free
         free = self.max_rows - in_use
         entering = min(free, waiting[0].n_rows * min(len(waiting), n_places))
-        enough = entering >= NEWCOMERS_SHARE * in_use or self._steps_waited >= MOST_STEPS_WAITED
+        enough = entering >= MIN_NEWCOMERS_SHARE * in_use or self._steps_waited >= MAX_STEPS_WAITED
         if free < waiting[0].n_rows or n_places == 0 or not enough:
             self._steps_waited += 1
             return []

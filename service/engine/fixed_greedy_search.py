@@ -8,9 +8,9 @@ from collections.abc import Collection
 import numpy as np
 
 from service.base.contract import FixedRows, IntArray
-from service.engine.beam_search import WATCHED, Hypothesis, Search, TokenScores, prefix_scores, reason_of
+from service.engine.beam_search import WATCHED_CANDIDATES, Hypothesis, Search, TokenScores, prefix_scores, reason_of
 from service.engine.greedy_search import chosen_once
-from service.engine.places import Places, are_runaway, check_due, size_for, sizes_up_to, with_length
+from service.engine.places import Places, are_runaway, check_due, smallest_size, step_sizes, with_length
 from service.engine.scheduler import Sequence
 
 K = 2
@@ -30,7 +30,7 @@ class FixedGreedySearch:
         self._decoder = rows
         self._ahead = ahead
         self._bos, self._eos, self._pad = bos, eos, pad
-        self._sizes = sizes_up_to(places)
+        self._sizes = step_sizes(places)
         places = self._sizes[-1]
         self._places = Places[Search](places)
         self._own = np.arange(places)
@@ -127,8 +127,8 @@ class FixedGreedySearch:
 
     def _launch(self, places: IntArray, tokens: IntArray, positions: IntArray) -> None:
         """Feed tokens at positions, both by place, to these places, which are in use."""
-        own = self._own[: size_for(int(places[-1]) + 1, self._sizes)]
-        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED if self._watched else K)
+        own = self._own[: smallest_size(int(places[-1]) + 1, self._sizes)]
+        self._decoder.launch(tokens[own], positions[own], own[:, None], own, WATCHED_CANDIDATES if self._watched else K)
         self._fed = places
         self._has_changed.fill(False)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from service.base.contract import DecoderRows, Ints
 from service.engine.beam_search import (
-    WATCHED,
+    WATCHED_CANDIDATES,
     Hypothesis,
     Search,
     TokenScores,
@@ -112,4 +112,4 @@ def chosen_once(
 
 def n_candidates(search: Search) -> int:
     """How many of the most probable tokens are enough, but for the end at first."""
-    return max(WATCHED, 1 + len(search.once_tokens)) if search.once_tokens else 1
+    return max(WATCHED_CANDIDATES, 1 + len(search.once_tokens)) if search.once_tokens else 1

@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.engine.beam_search import REPETITION_INTERVAL, SHORTEST_RUNAWAY, is_runaway
+from service.engine.beam_search import MIN_RUNAWAY_TOKENS, REPETITION_INTERVAL, is_runaway
 from service.engine.scheduler import Sequence
 
 Output = TypeVar("Output")
 Booleans = NDArray[np.bool_]
 
-GROWTH, SMALLEST = 8, 8
+STEP_SIZE_FACTOR, MIN_STEP_SIZE = 8, 8
 """A step goes over 8 rows or places, or 8 times as many, and so on: on a GPU a step of 64 rows took a tenth to a third
 longer than one of 8, while each size has to be captured."""
 
 
-def sizes_up_to(most: int) -> list[int]:
+def step_sizes(most: int) -> list[int]:
     """The numbers of rows, or of places, that a step may go over."""
-    sizes = [SMALLEST]
+    sizes = [MIN_STEP_SIZE]
     while sizes[-1] < most:
-        sizes.append(min(most, sizes[-1] * GROWTH))
+        sizes.append(min(most, sizes[-1] * STEP_SIZE_FACTOR))
     return sizes
 
 
-def size_for(needed: int, sizes: Iterable[int]) -> int:
+def smallest_size(needed: int, sizes: Iterable[int]) -> int:
     """The smallest that is enough."""
     return next(size for size in sizes if size >= needed)
 
@@ -83,7 +83,7 @@ def with_length(targets: IntArray, length: int) -> IntArray:
 
 def check_due(lengths: IntArray) -> Booleans:
     """Whether targets of these lengths are checked for runaway repetition."""
-    due: Booleans = (lengths >= SHORTEST_RUNAWAY) & (lengths % REPETITION_INTERVAL == 0)
+    due: Booleans = (lengths >= MIN_RUNAWAY_TOKENS) & (lengths % REPETITION_INTERVAL == 0)
     return due
 
 
@@ -91,7 +91,7 @@ def are_runaway(targets: IntArray, lengths: IntArray, n_sources: IntArray) -> Bo
     """What `is_runaway` says of the first lengths[i] tokens of targets (M, T), whose source has n_sources[i]."""
     runaway = np.zeros(len(targets), np.bool_)
     # What goes round in circles has its last token again where the last circle began. Few targets have.
-    back = np.arange(2, 2 + max(SHORTEST_RUNAWAY, int(n_sources.max())) // 4)
+    back = np.arange(2, 2 + max(MIN_RUNAWAY_TOKENS, int(n_sources.max())) // 4)
     last = np.take_along_axis(targets, lengths[:, None] - 1, axis=1)
     before = np.take_along_axis(targets, np.maximum(lengths[:, None] - back, 0), axis=1)
     for i in np.flatnonzero((before == last).any(axis=1)):

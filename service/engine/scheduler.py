@@ -20,12 +20,12 @@ Output = TypeVar("Output")
 ADMISSION_WINDOW = 64
 """How many waiting sequences one admission looks at."""
 
-READ_TOGETHER = 6
+MIN_PREFILL_SEQUENCES = 6
 """An admission waits until so many sequences can enter together, within three quarters of the slots. Between decoder
 steps the encoder's weights leave the CPU's caches; fetching them takes as long as reading two more sentences."""
 
-TOGETHER, STRIDE = 64, 4
-"""The first TOGETHER sequences of a request wait in line where it came; the rest, and patient ones, let STRIDE - 1
+BURST, STRIDE = 64, 4
+"""The first BURST sequences of a request wait in line where it came; the rest, and patient ones, let STRIDE - 1
 others pass before each (stride scheduling; Waldspurger and Weihl 1995)."""
 
 
@@ -67,16 +67,16 @@ class Scheduler(Generic[Output]):
         max_rows: decoder rows that those running may take together.
         max_waiting: a request is refused if so many sequences would be before its last one.
         prefill_padded_tokens: budget of one admission, longest sequence x count; a longer one is admitted alone.
-        most_padding: tokens of padding that cost less than another forward pass.
+        max_padding: tokens of padding that cost less than another forward pass.
     """
 
     def __init__(
-        self, max_rows: int, max_waiting: int, prefill_padded_tokens: int, most_padding: float = math.inf
+        self, max_rows: int, max_waiting: int, prefill_padded_tokens: int, max_padding: float = math.inf
     ) -> None:
         self.max_rows = max_rows
         self.max_waiting = max_waiting
         self.prefill_padded_tokens = prefill_padded_tokens
-        self.most_padding = most_padding
+        self.max_padding = max_padding
         self.waiting: list[Sequence[Output]] = []
         self.running: list[Sequence[Output]] = []
         self._virtual_time = 0
@@ -93,7 +93,7 @@ class Scheduler(Generic[Output]):
         """
         turn_of, now = attrgetter("turn"), self._virtual_time
         sequences = sorted(sequences, key=attrgetter("low_priority"))
-        in_line = [0 if sequence.low_priority else TOGETHER for sequence in sequences]
+        in_line = [0 if sequence.low_priority else BURST for sequence in sequences]
         turns = [now + (n + (i - n) * STRIDE if i >= n else 0) for i, n in enumerate(in_line)]
         before = bisect_right(self.waiting, turns[-1] if turns else now, key=turn_of)
         if before >= self.max_waiting and not any(sequence.accepted for sequence in sequences):
@@ -110,12 +110,12 @@ class Scheduler(Generic[Output]):
         The next in line is always among them, or nothing is admitted, so that nobody starves. It is joined by those
         after it that are nearest to its own length, so that little of the batch is padding.
         Nobody enters while less than a quarter of the slots is free, or while more wait than could enter together, up
-        to `READ_TOGETHER`: reading a few sources at a time costs much more than reading them together.
+        to `MIN_PREFILL_SEQUENCES`: reading a few sources at a time costs much more than reading them together.
         """
         if not self.waiting:
             return []
         first = self.waiting[0]
-        together = min(len(self.waiting), READ_TOGETHER) * first.n_rows
+        together = min(len(self.waiting), MIN_PREFILL_SEQUENCES) * first.n_rows
         needed = max(first.n_rows, self.max_rows // 4, min(together, self.max_rows * 3 // 4))
         free = self.max_rows - len(self.running)  # at most: each takes a slot or more
         if free >= needed:
@@ -151,7 +151,7 @@ class Scheduler(Generic[Output]):
         for sequence in admitted:
             if batch:
                 padding += len(batch) * (sequence.length - batch[-1].length)
-            if padding > self.most_padding:
+            if padding > self.max_padding:
                 yield batch
                 batch, padding = [], 0
             batch.append(sequence)

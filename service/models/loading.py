@@ -21,7 +21,7 @@ from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
-from service.engine.places import SMALLEST
+from service.engine.places import MIN_STEP_SIZE
 from service.engine.scheduler import Scheduler, Sequence
 from service.runner import heap
 from service.runner.device_encoder import DeviceEncoder
@@ -29,7 +29,7 @@ from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
 from service.runner.steps import TranslationGraphs
-from service.runner.translation import MOST_PADDING, TranslationRunner
+from service.runner.translation import MAX_PADDING, TranslationRunner
 from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import Reading, read_logits
@@ -39,7 +39,7 @@ from service.workers.processes import n_workers
 
 Output = TypeVar("Output")
 
-KINDS = {
+ENGINE_KINDS = {
     "translation": ("greedy", "beam", "embedding", "attention"),
     "classification": ("classification", "embedding", "attention"),
     "embedding": ("embedding", "attention"),
@@ -101,8 +101,8 @@ class ArtifactSource:
         artifact = self.artifacts[model]
         if self.model_memory is not None:
             artifact.verify()
-        manifest, provider = artifact.manifest, self._suitable(artifact).name
-        engines = tuple(f"{model}/{kind}" for kind in KINDS[manifest.task])
+        manifest, provider = artifact.manifest, self._provider_for(artifact).name
+        engines = tuple(f"{model}/{kind}" for kind in ENGINE_KINDS[manifest.task])
         read = [file for name, file in manifest.files.items() if name == WEIGHTS or name.startswith(f"{provider}/")]
         return ModelInfo(provider, engines, sum(file.bytes for file in read))
 
@@ -113,7 +113,7 @@ class ArtifactSource:
             StartRefused: ONNX Runtime cannot load it, or the provider is not as it should be.
         """
         artifact = self.artifacts[model]
-        provider = self._suitable(artifact)
+        provider = self._provider_for(artifact)
         if self.settings.model_memory is not None:
             heap.keep_large_blocks_apart()
         if alone:
@@ -131,7 +131,7 @@ class ArtifactSource:
         gc.collect()
         heap.trim()
 
-    def _suitable(self, artifact: Artifact) -> Provider:
+    def _provider_for(self, artifact: Artifact) -> Provider:
         """The provider, or the CPU where the artifact has no graphs for it."""
         provider = self.provider
         assert provider is not None, "a source is settled before it loads"
@@ -206,9 +206,9 @@ class ArtifactSource:
                 what a layer makes of them stays in its caches, and less is padding.
         """
         settings = self.settings
-        padded_tokens, most_padding = (512, MOST_PADDING) if provider.name == "cpu" else (on_device, math.inf)
+        padded_tokens, max_padding = (512, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
-        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, most_padding)
+        scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, max_padding)
         return ContinuousEngine(OnePass(read, new_probe), scheduler)
 
 
@@ -220,13 +220,13 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
     """
     tokens = graphs.manifest.special_tokens
     max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
-    rows = TranslationRunner(graphs, max_rows, fewest_queries=1)
+    rows = TranslationRunner(graphs, max_rows, min_queries=1)
     if not alone and settings.prefill_padded_tokens is None:
-        padded_tokens = _affordable(padded_tokens, rows, tokens.eos)
+        padded_tokens = _max_padded_tokens(padded_tokens, rows, tokens.eos)
     greedy = GreedySearch(rows, tokens.bos, tokens.eos)
     beam = BeamSearch(TranslationRunner(graphs, max_rows), tokens.bos, tokens.eos)
     return {
-        kind: ContinuousEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens, MOST_PADDING))
+        kind: ContinuousEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens, MAX_PADDING))
         for kind, search in (("greedy", greedy), ("beam", beam))
     }
 
@@ -239,7 +239,7 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     encoder = DeviceEncoder(graphs, max_rows, padded_tokens)
     rows = DeviceTranslationRunner(graphs, encoder, max_rows, max_rows)
     greedy = FixedGreedySearch(rows, max_rows, *special, ahead=graphs.provider.captures)
-    places = max(SMALLEST, max_rows // 2)
+    places = max(MIN_STEP_SIZE, max_rows // 2)
     beam = FixedBeamSearch(DeviceTranslationRunner(graphs, encoder, max_rows, places), max_rows, *special)
     return {
         kind: FixedEngine(search, Scheduler(max_rows, settings.max_waiting, padded_tokens))
@@ -247,13 +247,13 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
     }
 
 
-LONGEST_PASS_S = 0.02
+MAX_PASS_S = 0.02
 """Of a pass of the encoder in a loop that models share."""
 
-FEWEST_PADDED_TOKENS = 64
+MIN_PADDED_TOKENS = 64
 
 
-def _affordable(padded_tokens: int, rows: DecoderRows, token: int) -> int:
+def _max_padded_tokens(padded_tokens: int, rows: DecoderRows, token: int) -> int:
     """How many padded tokens, up to so many, a pass of the encoder reads in time."""
     sources = [[token] * 32] * 4
     seconds = []
@@ -261,5 +261,5 @@ def _affordable(padded_tokens: int, rows: DecoderRows, token: int) -> int:
         began = time.perf_counter()
         rows.encode(0, sources)
         seconds.append(time.perf_counter() - began)
-    in_time = int(LONGEST_PASS_S / min(seconds) * 32 * 4)
-    return max(FEWEST_PADDED_TOKENS, min(padded_tokens, in_time))
+    in_time = int(MAX_PASS_S / min(seconds) * 32 * 4)
+    return max(MIN_PADDED_TOKENS, min(padded_tokens, in_time))

@@ -1,4 +1,4 @@
-"""Arrays that go to a graph and come back: token ids as one rectangle, and small ones at an address that stays."""
+"""GraphArrays that go to a graph and come back: token ids as one rectangle, and small ones at an address that stays."""
 
 import math
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from onnxruntime import OrtValue
 
-FEWEST_TOKENS = 2
+MIN_TOKENS = 2
 """Of one pass. ONNX Runtime multiplies a single row by another kernel than several, whose sums end in other bits."""
 
 ALIGNMENT = 256
@@ -18,7 +18,7 @@ Field = tuple[DTypeLike, tuple[int, ...]]
 """Type and shape of one array."""
 
 
-class Arrays:
+class GraphArrays:
     """In main memory, where they are written and read, and in a device's, if the graph runs on one: a single copy takes
     all of them there or back.
 
@@ -61,9 +61,9 @@ class Arrays:
 
 
 def padded(sources: list[list[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids (B, S), S the longest or FEWEST_TOKENS, filled up with `pad`; and the lengths (B)."""
+    """Token ids (B, S), S the longest or MIN_TOKENS, filled up with `pad`; and the lengths (B)."""
     lengths = np.array([len(source) for source in sources], np.int64)
-    ids = np.full((len(sources), max(FEWEST_TOKENS, int(lengths.max()))), pad, np.int64)
+    ids = np.full((len(sources), max(MIN_TOKENS, int(lengths.max()))), pad, np.int64)
     for row, source in zip(ids, sources, strict=True):
         row[: len(source)] = source
     return ids, lengths

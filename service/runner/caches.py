@@ -13,12 +13,12 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-SHORTEST = 32
+MIN_LENGTH = 32
 
 
 def power_of_two(length: int) -> int:
     """`length` rounded up to a power of two, at least 32: few shapes are ever seen, and growing costs little."""
-    return max(SHORTEST, 1 << (length - 1).bit_length())
+    return max(MIN_LENGTH, 1 << (length - 1).bit_length())
 
 
 def quarter_power_of_two(length: int) -> int:
@@ -40,9 +40,9 @@ class Lengths:
     spare: float
 
 
-FEW_LENGTHS = Lengths(power_of_two, spare=3)
+COARSE_LENGTHS = Lengths(power_of_two, spare=3)
 """For attention that reads what is valid alone, and for devices, where new lengths cost more than padding."""
-LITTLE_PADDING = Lengths(quarter_power_of_two, spare=1.5)
+FINE_LENGTHS = Lengths(quarter_power_of_two, spare=1.5)
 """For attention that reads padding too. One to three percent of decoding went into what one long source had left."""
 
 

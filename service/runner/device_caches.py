@@ -10,7 +10,7 @@ import numpy as np
 from onnxruntime import OrtValue
 
 from service.base.contract import IntArray
-from service.runner.arrays import Arrays
+from service.runner.arrays import GraphArrays
 from service.runner.device_graphs import COPY
 from service.runner.provider import Provider
 
@@ -33,7 +33,7 @@ class DeviceCaches:
         self._length = 0
         self._rows_of: dict[int, OrtValue] = {}
         """By length."""
-        self._arrays: dict[tuple[int, int], Arrays] = {}
+        self._arrays: dict[tuple[int, int], GraphArrays] = {}
         """What the graph is told, by how many stretches it copies of how many units."""
 
     def address(self, cache: int) -> int:
@@ -91,7 +91,7 @@ class DeviceCaches:
         binding.bind_output("copied", *memory)
         self._copier.run_with_iobinding(binding)
 
-    def _arrays_for(self, n: int, n_units: int) -> Arrays:
+    def _arrays_for(self, n: int, n_units: int) -> GraphArrays:
         if (n, n_units) not in self._arrays:
             one_each = np.int64, (n, 1)
             arrays = self._provider.arrays(source_places=one_each, target_places=one_each, steps=(np.int64, (n_units,)))

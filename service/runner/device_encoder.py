@@ -11,34 +11,34 @@ import numpy as np
 from numpy.typing import DTypeLike
 from onnxruntime import OrtValue
 
-from service.runner.caches import FEW_LENGTHS
+from service.runner.caches import COARSE_LENGTHS
 from service.runner.steps import TranslationGraphs
 
-FEWEST_NEWCOMERS = 8
-"""Of one pass: fewer are padded to so many."""
+MIN_NEWCOMERS = 8
+"""Of one pass: fewer are padded_count to so many."""
 
 Shape = tuple[int, int]
 """B and S."""
 
 
-def padded(n: int) -> int:
+def padded_count(n: int) -> int:
     """A power of two, so that few shapes are ever seen."""
-    return max(FEWEST_NEWCOMERS, 1 << (n - 1).bit_length())
+    return max(MIN_NEWCOMERS, 1 << (n - 1).bit_length())
 
 
 class DeviceEncoder:
     """The encoder of one artifact, which several runners may share.
 
     Args:
-        most_sources, most_tokens: of one pass; tokens are longest source x count.
+        max_sources, max_tokens: of one pass; tokens are longest source x count.
     """
 
-    def __init__(self, graphs: TranslationGraphs, most_sources: int, most_tokens: int) -> None:
+    def __init__(self, graphs: TranslationGraphs, max_sources: int, max_tokens: int) -> None:
         dimensions = graphs.manifest.dimensions
         self._graphs = graphs
         self._pad = graphs.manifest.special_tokens.pad
-        self._longest = graphs.manifest.limits.max_source_tokens
-        self._most_sources, self._most_tokens = most_sources, most_tokens
+        self._max_source_tokens = graphs.manifest.limits.max_source_tokens
+        self._max_sources, self._max_tokens = max_sources, max_tokens
         self._width = dimensions.n_heads * dimensions.head_dim
         self._names = [
             f"present.{i}.encoder.{part}" for i in range(dimensions.n_decoder_layers) for part in ("key", "value")
@@ -52,19 +52,19 @@ class DeviceEncoder:
         """A pass of every usual shape, once."""
         if self._is_warm:
             return
-        lengths = {FEW_LENGTHS.bucket(length) for length in range(1, self._longest + 1)}
-        counts = {padded(count) for count in range(1, self._most_sources + 1)}
+        lengths = {COARSE_LENGTHS.bucket(length) for length in range(1, self._max_source_tokens + 1)}
+        counts = {padded_count(count) for count in range(1, self._max_sources + 1)}
         for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # the block is not made anew
             B, S = shape
-            # Else no pass is padded to this. One long source is read whatever the limit.
-            if B == FEWEST_NEWCOMERS or self._most_tokens > B // 2 * (S // 2):
+            # Else no pass is padded_count to this. One long source is read whatever the limit.
+            if B == MIN_NEWCOMERS or self._max_tokens > B // 2 * (S // 2):
                 self._run(shape, [])
         self._is_warm = True
 
     def read(self, sources: list[list[int]]) -> tuple[int, Shape]:
         """The address of the keys and values (C, B, S, E) of all cross-attentions, until the next sources are read, and
         (B, S): rows beyond the sources mean nothing."""
-        shape = padded(len(sources)), FEW_LENGTHS.bucket(max(map(len, sources)))
+        shape = padded_count(len(sources)), COARSE_LENGTHS.bucket(max(map(len, sources)))
         return self._run(shape, sources), shape
 
     def _run(self, shape: Shape, sources: list[list[int]]) -> int:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.base.contract import IntArray
-from service.runner.caches import FEW_LENGTHS, CacheGroup
+from service.runner.caches import COARSE_LENGTHS, CacheGroup
 from service.runner.device_caches import DeviceCaches
-from service.runner.device_encoder import DeviceEncoder, padded
+from service.runner.device_encoder import DeviceEncoder, padded_count
 from service.runner.steps import Step, Steps, TranslationGraphs
 
 
@@ -32,8 +32,8 @@ class DeviceTranslationRunner:
         # Behind the others there is a spare row and a spare place, for what is copied or read as padding.
         self._self_caches = DeviceCaches(n_caches, rows + 1, (n_heads,), head_dim, provider)
         self._cross_caches = DeviceCaches(n_caches, places + 1, (), n_heads * head_dim, provider)
-        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, FEW_LENGTHS)
-        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, FEW_LENGTHS)
+        self._self_attention = CacheGroup(_names("decoder", n_caches), self._self_caches, COARSE_LENGTHS)
+        self._cross_attention = CacheGroup(_names("encoder", n_caches), self._cross_caches, COARSE_LENGTHS)
         self._source_lengths = np.zeros(places, np.int64)
         """0 where a place is empty."""
         self._steps = Steps(graphs, self._self_attention, self._cross_attention)
@@ -80,7 +80,7 @@ class DeviceTranslationRunner:
 
     def copy(self, source_rows: IntArray, target_rows: IntArray) -> None:
         self._wait()
-        n = padded(len(source_rows))
+        n = padded_count(len(source_rows))
         sources, targets = np.full(n, self._rows), np.full(n, self._rows)
         sources[: len(source_rows)], targets[: len(target_rows)] = source_rows, target_rows
         self._self_caches.copy(sources, targets)

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from onnxruntime import OrtValue
 
 from service.base.errors import ProviderUnavailable, StartRefused
-from service.runner.arrays import Arrays, Field
+from service.runner.arrays import Field, GraphArrays
 from service.runner.device_graphs import PROBE
 
 FATAL_ONLY, ERRORS_ONLY, WARNINGS = 4, 3, 2  # ONNX Runtime's severities
@@ -90,9 +90,9 @@ class Provider:
         """Of what its graphs compute with, and keep in caches."""
         return np.float32 if self.name == "cpu" else np.float16
 
-    def arrays(self, **fields: Field) -> Arrays:
+    def arrays(self, **fields: Field) -> GraphArrays:
         """Small arrays that this provider's graphs read or write."""
-        return Arrays(None if self.name == "cpu" else self.name, **fields)
+        return GraphArrays(None if self.name == "cpu" else self.name, **fields)
 
     def _options(self) -> onnxruntime.SessionOptions:
         options = onnxruntime.SessionOptions()

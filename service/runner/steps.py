@@ -17,10 +17,10 @@ from service.runner.caches import CacheGroup
 from service.runner.provider import Provider
 from service.runner.weights import Weights, load_session
 
-MOST_STEPS = 1024
+MAX_STEPS = 1024
 """Most bindings that are kept, each of some kilobytes."""
 
-MOST_CAPTURED = 1024
+MAX_CAPTURES = 1024
 """Most passes that are captured, each of one size. ONNX Runtime keeps them as long as the graph is loaded."""
 NOT_CAPTURED = -1
 
@@ -36,7 +36,7 @@ class TranslationGraphs:
         self.provider = provider
         self.encoder = load_session(artifact, provider, "encoder.onnx", provider.captures, weights)
         self.decoder_step = load_session(artifact, provider, "decoder_step.onnx", provider.captures, weights)
-        self._numbers = itertools.chain(range(1, MOST_CAPTURED + 1), itertools.repeat(NOT_CAPTURED))
+        self._numbers = itertools.chain(range(1, MAX_CAPTURES + 1), itertools.repeat(NOT_CAPTURED))
 
     def capture(self) -> RunOptions | None:
         """Options of all runs of one pass at one size, other ones each time: after the first run they are launched as a
@@ -139,7 +139,7 @@ class Steps:
     def of(self, sizes: Sizes) -> Step:
         """The step of these sizes, over the caches where they are now."""
         step = self._steps.pop(sizes, None) or Step(self._graphs, sizes)
-        if len(self._steps) == MOST_STEPS:
+        if len(self._steps) == MAX_STEPS:
             self._steps.pop(next(iter(self._steps)))  # not used for the longest time
         self._steps[sizes] = step
         step.bind_caches(self._cross_attention, sizes[1], written=False)

@@ -10,15 +10,15 @@ import numpy as np
 
 from service.base.contract import Candidates, Ints
 from service.runner.arrays import padded
-from service.runner.caches import FEW_LENGTHS, LITTLE_PADDING, CacheGroup, HostCaches, Lengths
+from service.runner.caches import COARSE_LENGTHS, FINE_LENGTHS, CacheGroup, HostCaches, Lengths
 from service.runner.steps import Steps, TranslationGraphs
 
-FEWEST_QUERIES = 2
+MIN_QUERIES = 2
 """Fewest queries of one cross-attention in beam search. ONNX Runtime multiplies a single row with another kernel than
 several rows, and its sums end in other bits. How many rows there are depends on what shares the step, and an answer
 must not depend on that."""
 
-MOST_PADDING = 10
+MAX_PADDING = 10
 """Tokens of padding that cost as much as another pass of a shipped encoder: 6 with its weights in the CPU's caches,
 more without."""
 
@@ -27,20 +27,20 @@ class TranslationRunner:
     """DecoderRows by the graphs, over `n_rows` rows and as many sources.
 
     Args:
-        fewest_queries: of one cross-attention, one only where no source ever has more rows.
+        min_queries: of one cross-attention, one only where no source ever has more rows.
     """
 
-    def __init__(self, graphs: TranslationGraphs, n_rows: int, fewest_queries: int = FEWEST_QUERIES) -> None:
+    def __init__(self, graphs: TranslationGraphs, n_rows: int, min_queries: int = MIN_QUERIES) -> None:
         manifest = graphs.manifest
         self._n_rows = n_rows
-        self._fewest_queries = fewest_queries
+        self._fewest_queries = min_queries
         self._pad = manifest.special_tokens.pad
         self._provider, self._encoder = graphs.provider, graphs.encoder
         n_heads, head_dim = manifest.dimensions.n_heads, manifest.dimensions.head_dim
         n_layers = manifest.dimensions.n_decoder_layers
         # Self-attention reads what is valid of a cache, cross-attention also padding.
-        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, FEW_LENGTHS)
-        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, LITTLE_PADDING)
+        self._self_attention = self._caches("decoder", n_layers, (n_heads,), head_dim, COARSE_LENGTHS)
+        self._cross_attention = self._caches("encoder", n_layers, (), n_heads * head_dim, FINE_LENGTHS)
         self._source_lengths = np.ones(n_rows, np.int64)
         self._n_fitted = 0
         """For how many sources the caches of cross-attention fit; 0 when encode or move has changed a source."""

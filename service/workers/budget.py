@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-GROWTH = 2.7
+MEMORY_FACTOR = 2.7
 """Memory that a shipped translator takes, divided by the size of its files: each session lays out weights anew."""
 
 
@@ -33,7 +33,7 @@ class _Model(ctypes.Structure):
 class Budget:
     """Counts by how much workers have grown since they had no models, and what will be added by those that they load.
 
-    Each model has its worker. It counts as GROWTH times its files before it was loaded once, and then as what was
+    Each model has its worker. It counts as MEMORY_FACTOR times its files before it was loaded once, and then as what was
     measured, but never as less than its files. While none is loaded, any one may be.
 
     Args:
@@ -47,7 +47,7 @@ class Budget:
         records = (_Model * len(file_bytes)).from_buffer(mmap.mmap(-1, len(file_bytes) * ctypes.sizeof(_Model)))
         self._models: dict[str, _Model] = dict(zip(file_bytes, records, strict=True))
         for number, (model, record) in enumerate(self._models.items()):
-            record.worker, record.size = number % n_workers, GROWTH * file_bytes[model]
+            record.worker, record.size = number % n_workers, MEMORY_FACTOR * file_bytes[model]
         self._grown = memoryview(mmap.mmap(-1, 8 * n_workers)).cast("d")
         self._lock, path = tempfile.mkstemp()
         os.unlink(path)

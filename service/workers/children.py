@@ -11,13 +11,13 @@ from service.workers.wire import Unpacker, packed
 Result = TypeVar("Result")
 
 
-def how_ended(status: int) -> str:
+def exit_cause(status: int) -> str:
     """By which signal a process was ended, such as SIGKILL where memory is short, or "exit 1"."""
     code = os.waitstatus_to_exitcode(status)
     return signal.Signals(-code).name if code < 0 else f"exit {code}"
 
 
-def in_a_child(call: Callable[[], Result]) -> Result:
+def run_in_child(call: Callable[[], Result]) -> Result:
     """What a function returns in a process of its own.
 
     Raises:
@@ -38,13 +38,13 @@ def in_a_child(call: Callable[[], Result]) -> Result:
             os._exit(0)
     os.close(writing)
     try:
-        result: Result = what_is_said(reading)
+        result: Result = read_result(reading)
     finally:
         os.waitpid(child, 0)
     return result
 
 
-def what_is_said(file: int) -> Any:
+def read_result(file: int) -> Any:
     """What another process has written into a pipe.
 
     Raises:

@@ -24,7 +24,7 @@ from service.base.errors import StartRefused
 from service.engine.engine import Engine
 from service.engine.loop import Loop
 from service.workers.budget import Budget
-from service.workers.children import how_ended, in_a_child, what_is_said
+from service.workers.children import exit_cause, read_result, run_in_child
 from service.workers.on_demand import Engines, OnDemand
 from service.workers.source import Plan, Source
 from service.workers.wire import messages_of, packed
@@ -35,13 +35,13 @@ logger = logging.getLogger(__name__)
 HUNG_S, LOADING_S = 60.0, 600.0
 """A worker that has not gone on for HUNG_S, or has not begun after LOADING_S, is taken for dead and replaced."""
 
-LOOK_S = 1.0
+CHECK_INTERVAL_S = 1.0
 """How often workers are checked for that."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
+MIN_PAUSE_S, MAX_PAUSE_S = 0.5, 60.0
 """Pauses before a worker that never served is replaced; each is twice the one before."""
 
-FATAL_DEATHS, MEMORY_S = 2, 600.0
+DEATHS_TO_DISABLE, DEATH_WINDOW_S = 2, 600.0
 """A model for which so many processes died while they computed for it, within so many seconds, is taken out."""
 
 SLOW_S = 0.02
@@ -80,7 +80,7 @@ class _Loader:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        source = self._source = in_a_child(self._settled_source)
+        source = self._source = run_in_child(self._settled_source)
         models, slow = source.models, self._plan.slow or []
         self._model_infos = {model: source.model_info(model) for model in models}
         if source.model_memory is not None:
@@ -104,14 +104,14 @@ class _Loader:
         gc.collect()
         gc.freeze()
         for pipe in [self._fork(place) for place in self._workers]:
-            what_is_said(pipe)
+            read_result(pipe)
         self._server.sendall(packed(None, len(self._workers), slow, self._model_infos))
         incoming = select.poll()
         for watched in (self._server, self._woken):
             incoming.register(watched, select.POLLIN)
         looked_at = time.monotonic()
         while True:
-            for file, _ in incoming.poll(1000 * LOOK_S if all(p.process_id for p in self._workers) else 20):
+            for file, _ in incoming.poll(1000 * CHECK_INTERVAL_S if all(p.process_id for p in self._workers) else 20):
                 if file == self._server.fileno():
                     return
                 with suppress(BlockingIOError):
@@ -120,7 +120,7 @@ class _Loader:
             for place in self._workers:
                 if place.process_id == 0 and time.monotonic() >= place.begin_at:
                     self._replace(place)
-            if time.monotonic() - looked_at >= LOOK_S:
+            if time.monotonic() - looked_at >= CHECK_INTERVAL_S:
                 self._end_what_hangs()
                 looked_at = time.monotonic()
 
@@ -251,16 +251,16 @@ class _Loader:
             ended, status = os.waitpid(place.process_id, os.WNOHANG)
             if ended == 0:
                 continue
-            now, how = time.monotonic(), how_ended(status)
+            now, how = time.monotonic(), exit_cause(status)
             model = self._board.working_for(place.number)
             worked = f" while it worked for {model}" if model else ""
             logger.critical("worker %d has died of %s%s", place.number, how, worked)
             with suppress(OSError):
                 self._server.sendall(packed(how))
             if model is not None:
-                recent = [at for at in self._deaths.get(model, []) if now - at < MEMORY_S]
+                recent = [at for at in self._deaths.get(model, []) if now - at < DEATH_WINDOW_S]
                 self._deaths[model] = [*recent, now]
-                if len(self._deaths[model]) >= FATAL_DEATHS:
+                if len(self._deaths[model]) >= DEATHS_TO_DISABLE:
                     logger.critical("%s is taken out", model)
                     self._board.take_out(model)
             place.process_id = 0
@@ -271,15 +271,15 @@ class _Loader:
 
     def _put_off(self, place: _Worker) -> None:
         """Begin a worker later: after a pause that is longer each time."""
-        place.pause_s = min(max(FIRST_PAUSE_S, 2 * place.pause_s), LONGEST_PAUSE_S)
+        place.pause_s = min(max(MIN_PAUSE_S, 2 * place.pause_s), MAX_PAUSE_S)
         place.begin_at = time.monotonic() + place.pause_s
 
     def _end_what_hangs(self) -> None:
         """Silence is counted in looks, not by the clock: a worker is not to blame when the whole service was paused."""
         for place in self._workers:
             beat = self._board.last_beat(place.number)
-            is_silent = place.process_id != 0 and (beat == 0 or time.monotonic() - beat > 2 * LOOK_S)
-            place.silent_s = place.silent_s + LOOK_S if is_silent else 0.0
+            is_silent = place.process_id != 0 and (beat == 0 or time.monotonic() - beat > 2 * CHECK_INTERVAL_S)
+            place.silent_s = place.silent_s + CHECK_INTERVAL_S if is_silent else 0.0
             if place.silent_s >= (HUNG_S if beat else LOADING_S):
                 logger.critical("worker %d hangs and is killed", place.number)
                 os.kill(place.process_id, signal.SIGKILL)

@@ -21,7 +21,7 @@ GRACE_S = 2.0
 """How long after a deadline an engine may still report it."""
 
 
-PLENTY = 200
+BUSY_WORK = 200
 """Work (source tokens x rows) that keeps an engine busy, about four sentences. The server needs a core too, and an
 engine decodes two sentences together in less time than two engines one each."""
 
@@ -76,7 +76,7 @@ class Pool(Generic[Output]):
         self._max_sequences = max_sequences
         self._draining = False
         # A sequence is a work of 1 or more: a worker with less than this refuses nothing while the last one is kept free.
-        self._plenty = min(PLENTY, max_waiting)
+        self._plenty = min(BUSY_WORK, max_waiting)
 
     async def run(
         self, sequences: list[Sequence[Output]], deadline: float, admission: Admission | None = None

@@ -26,7 +26,7 @@ REPORT_INTERVAL_S = 0.2
 LOOK_S = 0.005
 """How often a loop looks whether a model has been loaded, or may be, while requests wait for that alone."""
 
-MOST_UNSENT_BYTES = 1 << 28
+MAX_UNSENT_BYTES = 1 << 28
 """A server that reads nothing while so much is to be sent to it is taken for dead."""
 
 
@@ -127,7 +127,7 @@ class _Connection:
             while self.unsent:
                 del self.unsent[: self.socket.send(self.unsent)]
         except BlockingIOError:
-            return len(self.unsent) < MOST_UNSENT_BYTES
+            return len(self.unsent) < MAX_UNSENT_BYTES
         except OSError:
             return False
         return True

@@ -141,12 +141,12 @@ class Harness:
         prefill_padded_tokens: int = 100,
         probe_interval_s: float = 3600,
         clock: FakeClock | None = None,
-        most_padding: float = math.inf,
+        max_padding: float = math.inf,
     ) -> None:
         self.clock = clock or FakeClock()
         self.computation = FakeComputation()
         self.metrics = Metrics()
-        self.scheduler: Scheduler[Tally] = Scheduler(max_rows, max_waiting, prefill_padded_tokens, most_padding)
+        self.scheduler: Scheduler[Tally] = Scheduler(max_rows, max_waiting, prefill_padded_tokens, max_padding)
         engine = ContinuousEngine(self.computation, self.scheduler, self.clock)
         self.loop = Loop({NAME: engine}, self.metrics.count, probe_interval_s, clock=self.clock)
 

@@ -13,7 +13,7 @@ from service.base.contract import IntArray
 from service.engine.beam_search import BeamSearch, Search, is_runaway
 from service.engine.engine import Failed, Finished, Outcome
 from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import MOST_STEPS_WAITED, FixedComputation, FixedEngine
+from service.engine.fixed_engine import MAX_STEPS_WAITED, FixedComputation, FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway
@@ -228,7 +228,7 @@ def test_newcomers_enter_when_they_are_as_many_as_those_that_run(n_running: int,
 def test_newcomers_do_not_wait_for_ever() -> None:
     waiting = Waiting(8)
     waiting.add(1)
-    for _ in range(MOST_STEPS_WAITED + 1):
+    for _ in range(MAX_STEPS_WAITED + 1):
         assert waiting.engine.n_running == 8
         waiting.step()
     assert waiting.engine.n_running == 9

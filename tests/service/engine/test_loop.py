@@ -142,7 +142,7 @@ def lengths_read_together(harness: Harness) -> list[list[int]]:
 
 
 def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
-    harness = Harness(max_rows=8, most_padding=4).start()
+    harness = Harness(max_rows=8, max_padding=4).start()
     read = lengths_read_together(harness)
     request = [sequence for tokens in (9, 3, 4, 10) for sequence in sequences(2, tokens=tokens)]
     outcome(harness.submit_all(request))
@@ -154,7 +154,7 @@ def test_newcomers_of_unlike_lengths_are_read_in_several_passes() -> None:
 
 
 def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
-    harness = Harness(max_rows=8, most_padding=0).start()
+    harness = Harness(max_rows=8, max_padding=0).start()
     read = lengths_read_together(harness)
     harness.computation.failing = lambda call, batch: call == "prefill" and len(batch[0].source_ids) == 3
     request = [*sequences(1000, tokens=3), *sequences(1000, tokens=9)]
@@ -168,7 +168,7 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
 
 def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
     """A sequence that is done at once leaves its place between two passes, and that may fail."""
-    harness = Harness(max_rows=8, most_padding=0).start()
+    harness = Harness(max_rows=8, max_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
     harness.computation.await_arrival()

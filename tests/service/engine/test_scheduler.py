@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.errors import QueueFull
-from service.engine.scheduler import ADMISSION_WINDOW, STRIDE, TOGETHER, Scheduler, Sequence
+from service.engine.scheduler import ADMISSION_WINDOW, BURST, STRIDE, Scheduler, Sequence
 
 
 def scheduler(
-    max_rows: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, most_padding: float = math.inf
+    max_rows: int = 4, max_waiting: int = 100, prefill_padded_tokens: int = 100, max_padding: float = math.inf
 ) -> Scheduler[None]:
-    return Scheduler(max_rows, max_waiting, prefill_padded_tokens, most_padding)
+    return Scheduler(max_rows, max_waiting, prefill_padded_tokens, max_padding)
 
 
 def of_lengths(*lengths: int, n_rows: int = 1) -> list[Sequence[None]]:
@@ -71,9 +71,7 @@ def test_the_longest_waiting_is_joined_by_those_of_its_length() -> None:
 
 def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> None:
     newcomers = of_lengths(6, 8, 10, 13, 16, 25)
-    passes = {
-        n: [lengths_of(batch) for batch in scheduler(most_padding=n).batches(newcomers)] for n in (8, 0, math.inf)
-    }
+    passes = {n: [lengths_of(batch) for batch in scheduler(max_padding=n).batches(newcomers)] for n in (8, 0, math.inf)}
     assert passes[8] == [[6, 8, 10], [13, 16], [25]]
     assert passes[0] == [[6], [8], [10], [13], [16], [25]]
     assert passes[math.inf] == [[6, 8, 10, 13, 16, 25]]
@@ -81,13 +79,13 @@ def test_newcomers_are_read_together_until_it_would_be_too_much_padding() -> Non
 
 
 @given(st.lists(st.integers(1, 50)), st.integers(0, 40))
-def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], most_padding: int) -> None:
+def test_no_pass_is_padded_too_much_and_none_is_needless(lengths: list[int], max_padding: int) -> None:
     newcomers = of_lengths(*sorted(lengths))
-    passes = list(scheduler(most_padding=most_padding).batches(newcomers))
+    passes = list(scheduler(max_padding=max_padding).batches(newcomers))
     assert [sequence for batch in passes for sequence in batch] == newcomers
     for batch, following in zip(passes, [*passes[1:], None], strict=False):
-        assert padding_of(batch) <= most_padding
-        assert following is None or padding_of([*batch, following[0]]) > most_padding
+        assert padding_of(batch) <= max_padding
+        assert following is None or padding_of([*batch, following[0]]) > max_padding
 
 
 def padding_of(batch: list[Sequence[None]]) -> int:
@@ -213,13 +211,13 @@ def test_a_large_request_lets_later_ones_pass_and_still_goes_on() -> None:
         admitted.append(sequence)
         return sequence
 
-    first = [admit_one() for _ in range(TOGETHER // 2)]
-    assert first == large[: TOGETHER // 2]
+    first = [admit_one() for _ in range(BURST // 2)]
+    assert first == large[: BURST // 2]
     (small,) = of_lengths(3)
     s.add([small])
     while admit_one() is not small:
         pass
-    assert len(admitted) == TOGETHER + 1, "it is after the rest of those that came together"
+    assert len(admitted) == BURST + 1, "it is after the rest of those that came together"
     for _ in range(400):  # somebody new for each that is admitted
         s.add(of_lengths(3))
         admit_one()
@@ -267,7 +265,7 @@ def test_everybody_is_admitted_whatever_comes_later(sizes: list[int], random: Ra
 
 
 def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
-    s = scheduler(max_waiting=2 * TOGETHER)
+    s = scheduler(max_waiting=2 * BURST)
     s.add(of_lengths(*[1] * 1000))
     s.add(of_lengths(1))
     with pytest.raises(QueueFull, match="1001 sequences would be before it, the limit is 128"):

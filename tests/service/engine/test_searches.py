@@ -108,7 +108,7 @@ def test_neighbours_change_no_bit_of_an_answer(translator_artifact: Artifact, be
 
     def search() -> GreedySearch | BeamSearch:
         if beam_sizes == [1]:
-            return GreedySearch(TranslationRunner(graphs, N_ROWS, fewest_queries=1), BOS, EOS)
+            return GreedySearch(TranslationRunner(graphs, N_ROWS, min_queries=1), BOS, EOS)
         return BeamSearch(TranslationRunner(graphs, N_ROWS), BOS, EOS)
 
     sources = [[*rng.integers(4, V, int(length)).tolist(), EOS] for length in rng.integers(1, 40, 24)]

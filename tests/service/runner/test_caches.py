@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import DTypeLike
 
 from service.runner.caches import (
-    FEW_LENGTHS,
-    LITTLE_PADDING,
-    SHORTEST,
+    COARSE_LENGTHS,
+    FINE_LENGTHS,
+    MIN_LENGTH,
     CacheGroup,
     Caches,
     HostCaches,
@@ -157,8 +157,8 @@ def group_of(lengths: Lengths) -> CacheGroup[HostCaches]:
 @pytest.mark.parametrize(
     ("lengths", "expected"),
     [
-        (FEW_LENGTHS, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
-        (LITTLE_PADDING, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
+        (COARSE_LENGTHS, [32, 32, 64, 128, 128, 128, 32, 128, 32]),
+        (FINE_LENGTHS, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
     ],
 )
 def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, expected: list[int]) -> None:
@@ -172,13 +172,13 @@ def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, ex
 
 @pytest.mark.parametrize(("bucket", "padding"), [(power_of_two, 2.0), (quarter_power_of_two, 1.5)])
 def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], int], padding: float) -> None:
-    for needed in range(SHORTEST, 1000):
+    for needed in range(MIN_LENGTH, 1000):
         assert needed <= bucket(needed) < padding * needed + 1
         assert bucket(bucket(needed)) == bucket(needed) <= bucket(needed + 1)
 
 
 def test_a_group_has_another_version_when_its_memory_has_moved() -> None:
-    group = group_of(FEW_LENGTHS)
+    group = group_of(COARSE_LENGTHS)
     versions = [group.version]
     for needed in (1, 32, 33, 60):
         group.fit(needed, 1)

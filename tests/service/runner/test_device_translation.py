@@ -13,7 +13,7 @@ from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedComputation, FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch
 from service.engine.scheduler import Scheduler, Sequence
-from service.runner.arrays import Arrays
+from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
@@ -83,7 +83,7 @@ def test_steps_as_cuda_captures_them_change_nothing(
     kind: str, translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
-    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: Arrays("cpu", **fields))
+    monkeypatch.setattr(Provider, "arrays", lambda self, **fields: GraphArrays("cpu", **fields))
     rng = np.random.default_rng(1)
     everybody = some_sequences(kind, rng)
     runner = runner_of(translator_artifact, replace(CPU, captures=True))

@@ -201,7 +201,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MOST_STEPS", 2)
+    monkeypatch.setattr(steps, "MAX_STEPS", 2)
     runner = runner_of(translator_artifact)
     runner.encode(0, [[5, EOS]] * 3)
     for n_sources in (1, 2, 1, 3):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from service.workers.budget import GROWTH, Budget
+from service.workers.budget import MEMORY_FACTOR, Budget
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_any_model_may_be_loaded_while_no_other_one_is(budget: Budget) -> None:
 
 
 def test_a_model_counts_as_measured_but_as_its_files_at_least(budget: Budget) -> None:
-    assert budget.size("a") == int(GROWTH * 10)
+    assert budget.size("a") == int(MEMORY_FACTOR * 10)
     for measured, size in ((40, 40), (3, 10)):
         load(budget, 0, "a", measured=measured)
         assert budget.size("a") == size

@@ -16,7 +16,7 @@ from service.base.errors import Broken, DeadlinePassed, StartRefused
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.beam_search import Search
 from service.engine.scheduler import Sequence
-from service.workers.budget import GROWTH
+from service.workers.budget import MEMORY_FACTOR
 from service.workers.pool import Pool
 from service.workers.remote_worker import RemoteWorker
 from tests.service.fakes import PATIENCE_S
@@ -26,7 +26,7 @@ from tests.service.workers.worker_services import Service, answered, make_servic
 pytestmark = pytest.mark.anyio
 
 TEN = [f"tiny-{number}" for number in range(10)]
-THREE = 3.5 * GROWTH
+THREE = 3.5 * MEMORY_FACTOR
 
 
 def size(artifact: Artifact) -> int:
@@ -158,7 +158,7 @@ async def test_a_model_of_which_workers_die_while_they_load_it_is_taken_out_and_
 
 
 async def test_what_a_worker_held_when_it_died_is_free(translator_artifact: Artifact, tmp_path: Path) -> None:
-    service = await start(translator_artifact, n_workers=2, of_its_size=1.5 * GROWTH, models=TEN[:2])
+    service = await start(translator_artifact, n_workers=2, of_its_size=1.5 * MEMORY_FACTOR, models=TEN[:2])
     await ask(service, "tiny-0", 5)
     os.kill(service.process_id(0), signal.SIGKILL)
     await ask(service, "tiny-1", 5)
@@ -187,6 +187,6 @@ async def test_two_servers_get_their_own_answers(
 
 
 def test_a_model_that_needs_more_than_the_budget_refuses_the_start(translator_artifact: Artifact) -> None:
-    memory = int(size(translator_artifact) * GROWTH) - 1
+    memory = int(size(translator_artifact) * MEMORY_FACTOR) - 1
     with pytest.raises(StartRefused, match="tiny needs about 0 MB, and ATTEND_MODEL_MEMORY is 0 MB"):
         make_service(translator_artifact, model_memory=memory)

@@ -10,7 +10,7 @@ from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFaile
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
 from service.workers.admission import Admission
-from service.workers.pool import PLENTY, Pool
+from service.workers.pool import BUSY_WORK, Pool
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
@@ -133,7 +133,7 @@ async def test_each_engine_gets_its_shortest_sequences_first(bench: Bench, monke
 async def test_a_request_of_one_spares_the_last_engine_while_another_has_less_than_plenty_to_do(bench: Bench) -> None:
     bench.hold()
     tasks = []
-    for tokens, loads in ((PLENTY - 1, [PLENTY - 1, 0]), (5, [PLENTY + 4, 0]), (6, [PLENTY + 4, 6])):
+    for tokens, loads in ((BUSY_WORK - 1, [BUSY_WORK - 1, 0]), (5, [BUSY_WORK + 4, 0]), (6, [BUSY_WORK + 4, 6])):
         tasks.append(bench.run(1, tokens=tokens))
         await asyncio.sleep(0)
         assert bench.loads == loads

@@ -128,7 +128,7 @@ async def test_a_process_that_stays_silent_is_given_up(
 async def test_the_others_go_on_where_one_process_has_died(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    service = await make_service(translator_artifact, n_workers=2, FIRST_PAUSE_S=3600.0).start()
+    service = await make_service(translator_artifact, n_workers=2, MIN_PAUSE_S=3600.0).start()
     broken = service.worker
     all_workers: Pool[Search] = Pool(GREEDY, service.workers, TaskMetrics(Metrics(), "translation"))
     pause(service.process_id())
