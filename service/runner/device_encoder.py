@@ -15,7 +15,7 @@ from service.runner.caches import COARSE_LENGTHS
 from service.runner.steps import TranslationGraphs
 
 MIN_NEWCOMERS = 8
-"""Of one pass: fewer are padded_count to so many."""
+"""Of one pass: fewer are padded to so many."""
 
 Shape = tuple[int, int]
 """B and S."""
@@ -56,7 +56,7 @@ class DeviceEncoder:
         counts = {padded_count(count) for count in range(1, self._max_sources + 1)}
         for shape in sorted(product(counts, lengths), key=math.prod, reverse=True):  # the block is not made anew
             B, S = shape
-            # Else no pass is padded_count to this. One long source is read whatever the limit.
+            # Else no pass is padded to this. One long source is read whatever the limit.
             if B == MIN_NEWCOMERS or self._max_tokens > B // 2 * (S // 2):
                 self._run(shape, [])
         self._is_warm = True

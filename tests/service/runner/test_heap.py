@@ -39,10 +39,10 @@ import numpy as np
 from service.base.artifact import read_artifact
 from service.workers.on_demand import _bytes_of_this_process
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 
 artifact = read_artifact(Path(sys.argv[1]))
-sessions = [load(artifact, Provider("cpu", 1, shares_arena=True), "encoder.onnx") for _ in range(2)]
+sessions = [load_session(artifact, Provider("cpu", 1, shares_arena=True), "encoder.onnx") for _ in range(2)]
 for session in sessions:
     before = _bytes_of_this_process()
     for B, S in ((20, 50), (10, 120), (4, 250)):

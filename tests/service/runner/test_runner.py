@@ -16,7 +16,7 @@ from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
 from service.runner.steps import TranslationGraphs
 from service.runner.translation import TranslationRunner
-from service.runner.weights import load
+from service.runner.weights import load_session
 from service.tasks.pooling import Pooling, Reading, read_logits
 from tests.service.fakes import search_all
 from tests.service.tiny_artifacts import BOS, EOS, MAX_TARGET_TOKENS, TinyTranslator, V
@@ -214,7 +214,7 @@ def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
 def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load(artifact, CPU, "classifier.onnx"))
+    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     sources = [rng.integers(4, V, length).tolist() for length in (1, 7, 3, 2)]
     for source, found in zip(sources, runner.classify(sources), strict=True):
@@ -229,7 +229,7 @@ def test_a_batch_of_different_lengths_is_classified_as_each_text_alone(tmp_path:
 def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooling) -> None:
     classifier = TinyClassifier(seed=2, pooling=pooling)
     artifact = read_artifact(classifier.save(tmp_path / "classifier"))
-    runner = ClassificationRunner(artifact, load(artifact, CPU, "classifier.onnx"))
+    runner = ClassificationRunner(artifact, load_session(artifact, CPU, "classifier.onnx"))
     rng = np.random.default_rng(3)
     together = [Sequence(rng.integers(4, V, n).tolist(), Reading()) for n in (1, 7, 30, 11, 60, 19, 5)]
     read_logits(runner.classify, pooling, together)
