@@ -120,8 +120,8 @@ def translated(
     """The answers, and how many seconds they took."""
     sequences = sequences_of(works, manifest, beam_size)
     start = time.perf_counter()
-    engine.add(sequences)
-    while engine.n_waiting + engine.n_running > 0:
+    engine.scheduler.add(sequences)
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda _: None)
     return targets_of(sequences, manifest), time.perf_counter() - start
 

@@ -233,7 +233,7 @@ def models_here(artifacts: dict[str, Artifact], settings: Settings, metrics: Met
     Raises:
         StartRefused: an artifact or the provider is not as it should be.
     """
-    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).settled()
+    source = pkgutil.resolve_name(SOURCE)(artifacts, settings).resolved()
     engines = {name: engine for model in artifacts for name, engine in source.load(model, alone=True).items()}
     loop = Loop(engines, metrics.count, settings.probe_interval_s)
     model_infos = {model: source.model_info(model) for model in artifacts}

@@ -32,7 +32,7 @@ from service.tasks.leg import Hear
 from service.tasks.pivot import Route
 from service.text.identification import Identified
 from service.text.languages import are_same
-from service.workers.admission import Admission
+from service.workers.pool import admission_of
 
 LEAST_CONFIDENCE = 0.01
 """Of languages that are listed behind the most probable one."""
@@ -60,7 +60,7 @@ async def translate(
         RequestError: what translators raise.
     """
     directions = models.directions(request.model)
-    with Admission(models.metrics.of_task("translation")) as admission:
+    with admission_of(models.metrics.of_task("translation")) as admission:
         context = Context(time.monotonic() + timeout_s, timing, admission)
         answer = await _translated(directions, request, context, hear, glossaries)
     models.metrics.characters.inc(answer.usage.characters)

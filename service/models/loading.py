@@ -15,7 +15,7 @@ from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search
-from service.engine.computation import OnePass, Read
+from service.engine.computation import OnePass, RunPass
 from service.engine.engine import ContinuousEngine, Engine
 from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedEngine
@@ -61,7 +61,7 @@ class ArtifactSource:
     def models(self) -> list[str]:
         return list(self.artifacts)
 
-    def settled(self) -> "ArtifactSource":
+    def resolved(self) -> "ArtifactSource":
         """On the CPU several loops with one thread each do more than one with all threads.
 
         Raises:
@@ -134,7 +134,7 @@ class ArtifactSource:
     def _provider_for(self, artifact: Artifact) -> Provider:
         """The provider, or the CPU where the artifact has no graphs for it."""
         provider = self.provider
-        assert provider is not None, "a source is settled before it loads"
+        assert provider is not None, "a source is resolved before it loads"
         if artifact.manifest.has_graphs_for(provider.name):
             return provider
         if self.settings.provider == "cuda":
@@ -194,7 +194,7 @@ class ArtifactSource:
 
     def _one_pass(
         self,
-        read: Read[Output],
+        read: RunPass[Output],
         new_probe: Callable[[], Sequence[Output]],
         provider: Provider,
         on_device: int = 8192,

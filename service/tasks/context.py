@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from service.schemas.timing import Timing
-from service.workers.admission import Admission
+from service.workers.pool import Admission
 
 
 @dataclass(frozen=True)

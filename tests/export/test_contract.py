@@ -106,8 +106,8 @@ def test_the_service_searches_an_artifact_as_the_model_searches_its_checkpoint(
     graphs = TranslationGraphs(read_artifact(artifact(kind, "fp32")), Provider("cpu", 1))
     make = fixed_engines if as_on_cuda else compact_engines
     for name, engine in make(graphs, Settings(slots=SLOTS)).items():
-        engine.add([sequence for sequence in everybody if (sequence.slots == 1) == (name == "greedy")])
-        while engine.n_waiting or engine.n_running:
+        engine.scheduler.add([sequence for sequence in everybody if (sequence.n_rows == 1) == (name == "greedy")])
+        while engine.scheduler.waiting or engine.n_running:
             engine.step(lambda _: None)
     model = load_checkpoint(checkpoint(kind)).model
     assert isinstance(model, Transformer)
@@ -167,7 +167,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
         n_best=int(rng.integers(1, beam_size + 1)),
         beam_threshold=float(rng.choice([0, 0.5, 2, math.inf])),
     )
-    return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, slots=beam_size)
+    return Sequence([*rng.integers(4, 300, int(rng.integers(1, 40))).tolist(), EOS_ID], asked, n_rows=beam_size)
 
 
 def test_both_searches_know_a_runaway_by_the_same_rule() -> None:

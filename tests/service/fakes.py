@@ -206,22 +206,19 @@ def search_all(
     pending = list(everybody)
     abandoned: set[Sequence[Search]] = set()
 
-    def evict(sequences: list[Sequence[Search]]) -> None:
-        for source_place, target_place, sequence in scheduler.evict(sequences):
-            computation.move(source_place, target_place, sequence)
-
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))
         scheduler.add(pending[:n_new])
         del pending[:n_new]
         gone = [sequence for sequence in scheduler.running if rng.random() < leaving]
         abandoned.update(gone)
-        evict(gone)
+        scheduler.evict(gone, computation.move)
         admitted = scheduler.admit()
         if admitted:
             computation.prefill(len(scheduler.running), admitted)
-            scheduler.start(admitted)
+            scheduler.running.extend(admitted)
         if scheduler.running:
             computation.step(scheduler.running)
-            evict([sequence for sequence in scheduler.running if sequence.finished])
+            finished = [sequence for sequence in scheduler.running if sequence.finished]
+            scheduler.evict(finished, computation.move)
     return abandoned

@@ -119,10 +119,10 @@ def search_all(
 
     while pending or inside:
         n_new = int(rng.integers(0, 4))
-        engine.add(pending[:n_new])
+        engine.scheduler.add(pending[:n_new])
         inside.update(pending[:n_new])
         del pending[:n_new]
         cancel_some(everybody)
         engine.step(tell)
-    assert engine.n_running == engine.n_waiting == 0
+    assert not engine.n_running and not engine.scheduler.waiting
     return gone

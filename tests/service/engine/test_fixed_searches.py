@@ -92,14 +92,14 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     first = some_sequences(kind, rng, 6)
     for sequence in first:
         sequence.output.max_target_tokens = 40
-    engine.add(first)
+    engine.scheduler.add(first)
     outcomes: list[Outcome[Search]] = []
     for _ in range(2):
         engine.step(outcomes.append)
     running = set(engine.computation.running)
     rows.failing = call
     newcomers = some_sequences(kind, rng, 6)
-    engine.add(newcomers)
+    engine.scheduler.add(newcomers)
     while not any(isinstance(outcome, Failed) for outcome in outcomes):
         engine.step(outcomes.append)
     rows.failing = None
@@ -108,7 +108,7 @@ def test_after_a_failed_call_those_that_come_next_are_searched_as_ever(kind: str
     if call == "encode":
         assert not failed & running, "those that run go on"
     rest = [sequence for sequence in (*first, *newcomers) if sequence not in failed]
-    while engine.n_waiting + engine.n_running > 0:
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(outcomes.append)
     told = [s for outcome in outcomes if isinstance(outcome, Finished | Failed) for s in outcome.sequences]
     assert len(told) == len({*first, *newcomers}) == len(set(told)), "each is told once"
@@ -209,7 +209,7 @@ class Waiting:
         assert self.engine.n_running == n_running
 
     def add(self, n: int) -> None:
-        self.engine.add([Sequence([6, EOS], Search(100)) for _ in range(n)])
+        self.engine.scheduler.add([Sequence([6, EOS], Search(100)) for _ in range(n)])
 
     def step(self) -> None:
         self.engine.step(lambda outcome: None)
@@ -238,9 +238,9 @@ def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
     """But not while somebody has a prefix, or may write the end as its first token."""
     rows = EndlessRows(N_ROWS, N_ROWS)
     engine = engine_of("ahead", rows)
-    engine.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
+    engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])
     ahead = []
-    while engine.n_waiting + engine.n_running:
+    while engine.scheduler.waiting or engine.n_running:
         engine.step(lambda outcome: None)
         ahead.append(rows.n_launched - rows.n_fetched)
     assert ahead == [0, 0, 1, 1, 1, 1]

@@ -69,10 +69,10 @@ def test_engines_with_requests_are_not_taken_away(harness: Harness) -> None:
     harness.computation.hold()
     future = harness.submit(2)
     harness.computation.await_arrival()
-    assert not harness.loop.take_away("fake")
+    assert not harness.loop.remove_engines("fake")
     harness.computation.release()
     outcome(future)
-    assert harness.loop.take_away("fake")
+    assert harness.loop.remove_engines("fake")
     assert harness.loop.state("fake/greedy") == EngineState(None, n_waiting=0, n_running=0, max_rows=0)
 
 

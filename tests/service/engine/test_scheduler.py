@@ -19,6 +19,10 @@ def of_lengths(*lengths: int, n_rows: int = 1) -> list[Sequence[None]]:
     return [Sequence([1] * length, None, n_rows=n_rows) for length in lengths]
 
 
+def nowhere(_source_place: int, _target_place: int, _sequence: Sequence[None]) -> None:
+    """Nothing is copied: these sequences have no state."""
+
+
 def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
     return [len(sequence.source_ids) for sequence in sequences]
 
@@ -27,7 +31,7 @@ def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
     s = scheduler(max_rows=2)
     first, second, third = of_lengths(3, 3, 3)
     s.add([first, second, third])
-    s.start(s.admit())
+    s.running.extend(s.admit())
     assert s.running == [first, second]
     assert s.waiting == [third]
     assert s.admit() == []
@@ -58,7 +62,7 @@ def test_admission_stops_at_the_rows_that_are_free() -> None:
     wide, narrow = of_lengths(3, 3, 3, n_rows=3), of_lengths(3)
     s.add([*wide, *narrow])
     assert s.admit() == wide[:2]
-    s.start(wide[:2])
+    s.running.extend(wide[:2])
     assert s.admit() == []
 
 
@@ -101,38 +105,38 @@ def test_only_the_next_in_line_may_join() -> None:
 def test_narrow_searches_never_keep_a_wide_one_waiting() -> None:
     s = scheduler(max_rows=8)
     (running,) = of_lengths(3)
-    s.start([running])
+    s.running.append(running)
     wide = of_lengths(3, n_rows=8)
     s.add([*wide, *of_lengths(3, 3)])
     assert s.admit() == []
-    s.evict([running])
+    s.evict([running], nowhere)
     assert s.admit() == wide
 
 
 def test_few_free_rows_wait_until_it_is_worth_a_pass() -> None:
     s = scheduler(max_rows=16)
     running = of_lengths(*[3] * 13)
-    s.start(running)
+    s.running.extend(running)
     s.add(of_lengths(3, 3, 3, 3))
     assert s.admit() == []
-    s.evict(running[:1])
+    s.evict(running[:1], nowhere)
     assert lengths_of(s.admit()) == [3, 3, 3, 3]
 
 
 def test_several_that_wait_wait_for_room_for_several() -> None:
     s = scheduler(max_rows=8)
     running = of_lengths(*[3] * 6)
-    s.start(running)
+    s.running.extend(running)
     s.add(of_lengths(3, 3, 3))
     assert s.admit() == [], "two could enter, and three wait"
-    s.evict(running[:1])
+    s.evict(running[:1], nowhere)
     assert lengths_of(s.admit()) == [3, 3, 3]
 
 
 @pytest.mark.parametrize(("waiting", "free"), [(2, 2), (5, 5), (6, 6), (100, 6)])
 def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free: int) -> None:
     s = scheduler(max_rows=8)
-    s.start(of_lengths(*[3] * (8 - free)))
+    s.running.extend(of_lengths(*[3] * (8 - free)))
     s.add(of_lengths(*[3] * waiting))
     assert len(s.admit()) == free
 
@@ -140,7 +144,7 @@ def test_nobody_waits_for_more_room_than_those_who_wait_need(waiting: int, free:
 def test_a_full_queue_refuses_with_its_numbers_and_takes_nothing() -> None:
     s = scheduler(max_waiting=2)
     s.add(of_lengths(1, 1, 1))
-    with pytest.raises(QueueFull, match="3 sequences would be before it, the limit is 2"):
+    with pytest.raises(QueueFull, match="3 sequences would be before this one, the limit is 2"):
         s.add(of_lengths(1))
     assert len(s.waiting) == 3
 
@@ -155,18 +159,20 @@ def test_withdrawing_forgets_only_those_named() -> None:
 
 @given(st.integers(0, 8).flatmap(lambda n: st.tuples(st.just(n), st.sets(st.integers(0, max(0, n - 1))))))
 def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]) -> None:
-    n, leaving_slots = case
+    n, leaving_places = case
     s = scheduler(max_rows=8)
     running = of_lengths(*[1] * n)
-    s.start(running)
+    s.running.extend(running)
     rows = dict(enumerate(running))  # what a cache holds, row by row
 
-    for source, target, moved in s.evict([running[slot] for slot in leaving_slots if slot < n]):
+    def move(source: int, target: int, moved: Sequence[None]) -> None:
         assert rows[source] is moved
         rows[target] = rows[source]
 
-    assert set(s.running) == {sequence for slot, sequence in enumerate(running) if slot not in leaving_slots}
-    assert [rows[slot] for slot in range(len(s.running))] == s.running
+    s.evict([running[place] for place in leaving_places if place < n], move)
+
+    assert set(s.running) == {sequence for place, sequence in enumerate(running) if place not in leaving_places}
+    assert [rows[place] for place in range(len(s.running))] == s.running
 
 
 @given(
@@ -192,10 +198,10 @@ def test_nobody_starves_and_no_admission_is_too_large(
             assert len(admitted) == 1 or max(lengths_of(admitted)) * len(admitted) <= budget
         else:
             assert s.running, "with nobody running somebody is admitted"
-        s.start(admitted)
+        s.running.extend(admitted)
         served += admitted
         assert sum(sequence.n_rows for sequence in s.running) <= max_rows
-        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))))
+        s.evict(random.sample(s.running, random.randint(min(1, len(s.running)), len(s.running))), nowhere)
     assert len(served) == len(everybody)
     assert set(served) == set(everybody)
 
@@ -268,6 +274,6 @@ def test_who_waits_behind_many_of_one_request_is_not_refused_for_them() -> None:
     s = scheduler(max_waiting=2 * BURST)
     s.add(of_lengths(*[1] * 1000))
     s.add(of_lengths(1))
-    with pytest.raises(QueueFull, match="1001 sequences would be before it, the limit is 128"):
+    with pytest.raises(QueueFull, match="1001 sequences would be before this one, the limit is 128"):
         s.add(of_lengths(*[1] * 1000))
     assert len(s.waiting) == 1001

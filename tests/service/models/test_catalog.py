@@ -204,7 +204,7 @@ def test_the_gauges_show_the_queue_of_every_task(models: Models) -> None:
     pools = [translator.beam, translator.greedy, classifier.pool, models.embedders[0].pool, translator.attention_pool]
     engines = [models._loops[0]._served[pool.name].engine for pool in pools]  # type: ignore[union-attr]
     for n_waiting, engine in enumerate(engines, start=1):
-        engine.add([Sequence([1], None) for _ in range(n_waiting)])
+        engine.scheduler.add([Sequence([1], None) for _ in range(n_waiting)])
     waiting = Counter[str]()
     for state in models.states():
         waiting[state.task] += state.waiting

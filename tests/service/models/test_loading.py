@@ -20,7 +20,7 @@ from service.workers import processes
 
 def source_of(root: Path, **settings: Any) -> ArtifactSource:
     artifacts: dict[str, Artifact] = {artifact.manifest.name: artifact for artifact in read_artifacts(root)}
-    return ArtifactSource(artifacts, Settings(**settings)).settled()
+    return ArtifactSource(artifacts, Settings(**settings)).resolved()
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_engines_for_a_device_work_with_the_fewest_slots_that_may_be_set(artifac
     for engine in loading.fixed_engines(graphs, Settings(slots=MAX_BEAM_SIZE)).values():
         engine.probe()
         sequences = [Sequence([5, 6, 3], Search(8, beam_size=1)) for _ in range(MAX_BEAM_SIZE)]
-        engine.add(sequences)
-        while engine.n_waiting + engine.n_running > 0:
+        engine.scheduler.add(sequences)
+        while engine.scheduler.waiting or engine.n_running:
             engine.step(lambda _: None)
         assert all(sequence.finished for sequence in sequences)
 
@@ -93,7 +93,7 @@ def test_a_pass_of_the_encoder_reads_what_it_can_in_time(
     now = [0.0]
     rows = Mock(encode=lambda place, sources: now.append(now[-1] + seconds))
     monkeypatch.setattr("time.perf_counter", lambda: now[-1])
-    assert loading._affordable(512, rows, token=3) == pytest.approx(tokens, abs=1)
+    assert loading._max_padded_tokens(512, rows, token=3) == pytest.approx(tokens, abs=1)
 
 
 @pytest.fixture

@@ -101,8 +101,8 @@ def test_caches_grow_with_long_rows_and_shrink_back(
     everybody = [Sequence(random_source(rng, 6), Search(50)) for _ in range(6)]
     everybody.append(Sequence(long_source(tiny_translator), Search(60)))
     lengths = set()
-    engine.add(everybody)
-    while engine.n_running + engine.n_waiting:
+    engine.scheduler.add(everybody)
+    while engine.n_running or engine.scheduler.waiting:
         engine.step(lambda outcome: None)
         lengths.add((runner._self_attention.length, runner._cross_attention.length))
     assert lengths == {(32, 64), (64, 64)}
@@ -159,8 +159,8 @@ def test_an_admission_is_two_runs_and_a_departure_none(
     )
     reordered = counted(monkeypatch, runner._self_caches._copier)
     engine = engine_of(kind, runner)
-    engine.add([Sequence(random_source(rng, 5 + i), Search(3 + 4 * i)) for i in range(6)])
-    while engine.n_running + engine.n_waiting:
+    engine.scheduler.add([Sequence(random_source(rng, 5 + i), Search(3 + 4 * i)) for i in range(6)])
+    while engine.n_running or engine.scheduler.waiting:
         engine.step(lambda outcome: None)
     assert (len(encoded), len(copied), len(reordered)) == (1, 1, 0)
 

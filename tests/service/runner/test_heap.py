@@ -19,7 +19,7 @@ from service.models.loading import ArtifactSource
 from service.base.settings import Settings
 
 artifact = read_artifact(Path(sys.argv[1]))
-source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).settled()
+source = ArtifactSource({"model": artifact}, Settings(provider="cpu", threads=1, model_memory="1GB")).resolved()
 for _ in range(4):
     before = _bytes_of_this_process()
     models = [source.load("model", alone=False) for _ in range(2)]

@@ -349,7 +349,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         bench.encoder.leave = left.cancel
         bench.encoder.gate.set()
         refused = await refusing
-        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before it, the limit is 1"
+        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before this one, the limit is 1"
         assert refused.headers["Retry-After"] == "1"
         assert (await running).status_code == 200
         await embed(client, text="the dog")

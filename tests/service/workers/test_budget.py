@@ -18,8 +18,8 @@ def load(budget: Budget, worker: int, *models: str, measured: int = 30) -> None:
     for model in models:
         assert budget.reserve(model)
         budget.end_loading(model, measured)
-        budget.grow(worker, None)
-        budget.use(model)
+        budget.set_growth(worker, None)
+        budget.note_use(model)
 
 
 def test_each_model_has_one_worker(budget: Budget) -> None:
@@ -29,33 +29,33 @@ def test_each_model_has_one_worker(budget: Budget) -> None:
 def test_where_there_is_no_room_those_are_asked_that_were_not_used_for_the_longest_time(budget: Budget) -> None:
     load(budget, 1, "b", "d")
     load(budget, 0, "a")
-    budget.use("b")
+    budget.note_use("b")
     assert not budget.reserve("c")
-    assert [budget.asked(worker) for worker in (0, 1)] == [[], ["d"]]
+    assert [budget.models_to_unload(worker) for worker in (0, 1)] == [[], ["d"]]
     assert not budget.reserve("c"), "it is not unloaded yet, and no other one is asked"
-    assert [budget.asked(worker) for worker in (0, 1)] == [[], ["d"]]
-    budget.unload("d")
-    budget.grow(1, None)
+    assert [budget.models_to_unload(worker) for worker in (0, 1)] == [[], ["d"]]
+    budget.end_unloading("d")
+    budget.set_growth(1, None)
     assert budget.reserve("c")
 
 
 def test_one_that_has_requests_is_kept_and_the_next_one_is_asked(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     assert not budget.reserve("b")
-    assert budget.asked(0) == ["a"]
+    assert budget.models_to_unload(0) == ["a"]
     budget.keep("a")
     assert not budget.reserve("b")
-    assert budget.asked(0) == ["c"]
+    assert budget.models_to_unload(0) == ["c"]
 
 
-def test_the_bell_of_a_worker_rings_when_its_models_are_asked(budget: Budget) -> None:
+def test_a_worker_is_woken_when_it_is_asked_to_unload(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     with pytest.raises(BlockingIOError):
-        os.read(budget.bell(0), 1)
+        os.read(budget.wakeup_fd(0), 1)
     budget.reserve("b")
-    assert os.read(budget.bell(0), 1)
+    assert os.read(budget.wakeup_fd(0), 1)
     with pytest.raises(BlockingIOError):
-        os.read(budget.bell(1), 1)
+        os.read(budget.wakeup_fd(1), 1)
 
 
 def test_what_is_being_loaded_counts_before_it_is_there(budget: Budget) -> None:
@@ -64,12 +64,12 @@ def test_what_is_being_loaded_counts_before_it_is_there(budget: Budget) -> None:
 
 def test_a_worker_that_has_grown_beyond_the_budget_has_models_unloaded(budget: Budget) -> None:
     load(budget, 0, "a", "c")
-    budget.grow(0, 125)
-    assert budget.asked(0) == ["a"]
+    budget.set_growth(0, 125)
+    assert budget.models_to_unload(0) == ["a"]
 
 
 def test_any_model_may_be_loaded_while_no_other_one_is(budget: Budget) -> None:
-    budget.grow(0, 1000)
+    budget.set_growth(0, 1000)
     assert budget.reserve("b")
     assert not budget.reserve("d")
 
@@ -79,12 +79,12 @@ def test_a_model_counts_as_measured_but_as_its_files_at_least(budget: Budget) ->
     for measured, size in ((40, 40), (3, 10)):
         load(budget, 0, "a", measured=measured)
         assert budget.size("a") == size
-        budget.unload("a")
+        budget.end_unloading("a")
 
 
 def test_a_new_process_has_loaded_nothing(budget: Budget) -> None:
     load(budget, 0, "a", "c", "e")
     assert not budget.reserve("b")
-    budget.begin(0)
-    assert budget.asked(0) == []
+    budget.reset(0)
+    assert budget.models_to_unload(0) == []
     assert all(budget.reserve(model) for model in "bdf")

@@ -59,7 +59,7 @@ async def test_what_died_in_a_worker_is_replaced_and_the_next_request_served(
     await service.stop()
 
 
-async def test_a_model_for_which_two_processes_died_is_taken_out_of_every_worker_and_the_others_go_on(
+async def test_a_model_for_which_two_processes_died_is_disabled_in_every_worker_and_the_others_go_on(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
     service = await make_service(translator_artifact, n_workers=2, dies_of="itself").start()
@@ -67,21 +67,21 @@ async def test_a_model_for_which_two_processes_died_is_taken_out_of_every_worker
     await dies(service)
     await serves(service, tiny_translator)
     await dies(service)
-    reason = "it is taken out: two processes have died while they computed for it"
+    reason = "it is disabled: two processes have died while they computed for it"
     await until(lambda: [unready_reason(worker) for worker in service.workers] == [reason] * 2)
     for worker in service.workers:
-        with pytest.raises(Broken, match="tiny/beam is broken: it is taken out"):
+        with pytest.raises(Broken, match="tiny/beam is broken: it is disabled"):
             worker.submit(BEAM, [sequence(5, beam_size=2)], soon())
     assert len(children(service.loader._process.pid)) == 2
     await service.stop()
 
 
-async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_model_is_taken_out(
+async def test_a_worker_that_dies_before_it_has_served_is_replaced_until_its_model_is_disabled(
     translator_artifact: Artifact,
 ) -> None:
     service = make_service(translator_artifact, dies_of="its warm-up")
     service.worker.start()
-    await until(lambda: (unready_reason(service.worker) or "").startswith("it is taken out"))
+    await until(lambda: (unready_reason(service.worker) or "").startswith("it is disabled"))
     await service.stop()
 
 

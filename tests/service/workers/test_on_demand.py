@@ -36,7 +36,7 @@ def size(artifact: Artifact) -> int:
 
 
 async def start(artifact: Artifact, n_workers: int = 1, of_its_size: float = THREE, **options: object) -> Service:
-    options = {"models": TEN, "MEASURES": False} | options
+    options = {"models": TEN, "MEASURES_MEMORY": False} | options
     memory = int(of_its_size * size(artifact))
     service: Service = make_service(artifact, n_workers, model_memory=memory, **options)  # type: ignore[arg-type]
     for worker in service.workers:
@@ -143,7 +143,7 @@ async def test_a_model_that_cannot_be_loaded_is_refused_for_a_while_and_then_tri
         await service.stop()
 
 
-async def test_a_model_of_which_workers_die_while_they_load_it_is_taken_out_and_their_others_go_on(
+async def test_a_model_of_which_workers_die_while_they_load_it_is_disabled_and_their_others_go_on(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
     service = await start(translator_artifact, models=["tiny", "tiny-1"], dies_of="its loading")
@@ -152,7 +152,7 @@ async def test_a_model_of_which_workers_die_while_they_load_it_is_taken_out_and_
         with pytest.raises(Broken, match="its worker has ended"):
             await ask(service, "tiny", 5)
         await until(lambda: reason(service, "tiny-1") is None)
-    await until(lambda: (reason(service, "tiny") or "").startswith("it is taken out: two processes have died"))
+    await until(lambda: (reason(service, "tiny") or "").startswith("it is disabled: two processes have died"))
     assert await ask(service, "tiny-1", 5) == tiny_translator.translate([5, EOS], 9)[0]
     await service.stop()
 

@@ -9,8 +9,8 @@ import pytest
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, UnprocessableRequest
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
-from service.workers.admission import Admission
-from service.workers.pool import BUSY_WORK, Pool
+
+from service.workers.pool import BUSY_WORK, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 
 pytestmark = pytest.mark.anyio
@@ -252,7 +252,7 @@ async def test_a_draining_pool_answers_what_was_accepted_and_refuses_the_rest(be
 async def test_more_work_for_an_accepted_request_waits_in_a_full_queue_of_a_pool_that_drains() -> None:
     bench = Bench(n_engines=1, max_waiting=1).start()
     deadline = bench.pool.clock() + 60
-    with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+    with admission_of(TaskMetrics(bench.metrics, "fake")) as admission:
         await bench.pool.run(sequences(1), deadline, admission)
         bench.hold()
         running = bench.run(1)
@@ -274,7 +274,7 @@ async def test_a_request_in_parts_is_counted_once(bench: Bench, reason: str) -> 
     bench.hold()
 
     async def in_parts() -> None:
-        with Admission(TaskMetrics(bench.metrics, "fake")) as admission:
+        with admission_of(TaskMetrics(bench.metrics, "fake")) as admission:
             parts = [bench.pool.run(sequences(1000, 1000), bench.pool.clock() + 60, admission) for _ in range(5)]
             tasks = [asyncio.ensure_future(part) for part in parts]
             try:
