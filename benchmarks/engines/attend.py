@@ -20,8 +20,7 @@ from service.models.catalog import Models, load_models
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import TranslationRunner
+from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.workers.pool import Pool
 
 PATIENCE_S = 600.0

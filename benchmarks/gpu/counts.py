@@ -23,7 +23,7 @@ from service.engine.engine import Engine
 from service.models.loading import compact_engines, fixed_engines
 from service.runner.caches import HostCaches
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 
 BATCHES = (8, 64, 256)
 ENGINES = {"compact": compact_engines, "fixed": fixed_engines}

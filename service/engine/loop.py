@@ -372,9 +372,7 @@ class Loop:
             if outcome.forward_pass.phase == "decode":
                 return
         # The requests of these sequences that are not answered yet, with the number of their sequences.
-        counts = Counter(
-            [self._request_of[sequence] for sequence in outcome.sequences if sequence in self._request_of]
-        )
+        counts = Counter([self._request_of[sequence] for sequence in outcome.sequences if sequence in self._request_of])
         for request, n_sequences in counts.items():
             match outcome:
                 case Admitted() if request.admitted_at is None:

@@ -28,8 +28,7 @@ from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.one_pass import AttentionRunner, ClassificationRunner, DenseRunner, EmbeddingRunner
 from service.runner.provider import Provider, choose_provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import MAX_PADDING, TranslationRunner
+from service.runner.translation import MAX_PADDING, TranslationGraphs, TranslationRunner
 from service.runner.weights import Weights, load_session, read_weights
 from service.tasks.attention import attention_probe, read_attention
 from service.tasks.pooling import Reading, read_logits

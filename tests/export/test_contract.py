@@ -33,7 +33,7 @@ from service.engine.scheduler import Sequence
 from service.models.loading import compact_engines, fixed_engines
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 from service.runner.weights import load_session
 from service.runner.weights import read_weights as served_weights
 from tests.export.tiny_checkpoints import Kind, MakeArtifact, MakeCheckpoint

@@ -59,7 +59,7 @@ from service.base.artifact import read_artifact
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 
 graphs = TranslationGraphs(read_artifact(Path(sys.argv[1])), Provider("cuda", 1, captures=True))
 runner = DeviceTranslationRunner(graphs, DeviceEncoder(graphs, 8, 512), 8, 8)

@@ -179,7 +179,9 @@ async def test_a_full_queue_is_busy_at_once_and_says_when_to_come_again(serve: S
             await asyncio.sleep(0)
         bench.rows.gate.set()
         refused = await refusing
-        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before this one, the limit is 1"
+        assert (
+            problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before this one, the limit is 1"
+        )
         assert refused.headers["Retry-After"] == "1"
         assert (await running).status_code == 200
         assert waiting.result(PATIENCE_S).outputs[0].best()[0].finish_reason == "eos"

@@ -14,7 +14,7 @@ from service.engine.scheduler import Sequence
 from service.models import loading
 from service.models.loading import ArtifactSource
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 from service.workers import processes
 
 

@@ -12,13 +12,10 @@ from numpy.typing import DTypeLike
 from service.runner.caches import (
     COARSE_LENGTHS,
     FINE_LENGTHS,
-    MIN_LENGTH,
     CacheGroup,
     Caches,
     HostCaches,
-    Lengths,
-    power_of_two,
-    quarter_power_of_two,
+    LengthBuckets,
 )
 from service.runner.device_caches import DeviceCaches
 from service.runner.device_graphs import COPY, COPY_TEXT, PROBE, PROBE_TEXT
@@ -150,7 +147,7 @@ def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, head
     assert caches.shape(2) == (2, *heads, 64, width)
 
 
-def group_of(lengths: Lengths) -> CacheGroup[HostCaches]:
+def group_of(lengths: LengthBuckets) -> CacheGroup[HostCaches]:
     return CacheGroup(["0.decoder.key", "0.decoder.value"], host_caches(), lengths)
 
 
@@ -161,7 +158,7 @@ def group_of(lengths: Lengths) -> CacheGroup[HostCaches]:
         (FINE_LENGTHS, [8, 32, 48, 128, 128, 64, 32, 128, 32]),
     ],
 )
-def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, expected: list[int]) -> None:
+def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: LengthBuckets, expected: list[int]) -> None:
     group = group_of(lengths)
     found = []
     for needed, rows in [(1, 0), (32, 2), (33, 2), (100, 2), (65, 2), (64, 2), (32, 2), (120, 2), (31, 0)]:
@@ -170,9 +167,9 @@ def test_a_group_grows_by_its_buckets_and_gives_memory_back(lengths: Lengths, ex
     assert found == expected
 
 
-@pytest.mark.parametrize(("bucket", "padding"), [(power_of_two, 2.0), (quarter_power_of_two, 1.5)])
+@pytest.mark.parametrize(("bucket", "padding"), [(COARSE_LENGTHS.bucket, 2.0), (FINE_LENGTHS.bucket, 1.5)])
 def test_a_bucket_holds_what_is_needed_and_little_more(bucket: Callable[[int], int], padding: float) -> None:
-    for needed in range(MIN_LENGTH, 1000):
+    for needed in range(32, 1000):
         assert needed <= bucket(needed) < padding * needed + 1
         assert bucket(bucket(needed)) == bucket(needed) <= bucket(needed + 1)
 

@@ -17,7 +17,7 @@ from service.runner.arrays import GraphArrays
 from service.runner.device_encoder import DeviceEncoder
 from service.runner.device_translation import DeviceTranslationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 from tests.service.engine.fixed_rows import search_all
 from tests.service.runner.test_runner import assert_as_alone, long_source, random_sequence, random_source
 from tests.service.tiny_artifacts import BOS, EOS, PAD, TinyTranslator

@@ -11,11 +11,10 @@ from service.base.contract import AttentionKinds
 from service.engine.beam_search import BeamSearch, Search
 from service.engine.greedy_search import GreedySearch
 from service.engine.scheduler import Sequence
-from service.runner import provider, steps
+from service.runner import provider, translation
 from service.runner.one_pass import AttentionRunner, ClassificationRunner
 from service.runner.provider import Provider
-from service.runner.steps import TranslationGraphs
-from service.runner.translation import TranslationRunner
+from service.runner.translation import TranslationGraphs, TranslationRunner
 from service.runner.weights import load_session
 from service.tasks.pooling import Pooling, Reading, read_logits
 from tests.service.fakes import search_all
@@ -201,7 +200,7 @@ def test_log_probabilities_that_are_no_numbers_are_an_error(tmp_path: Path, beam
 def test_the_step_that_was_not_used_for_the_longest_time_is_forgotten(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MAX_STEPS", 2)
+    monkeypatch.setattr(translation, "MAX_STEPS", 2)
     runner = runner_of(translator_artifact)
     runner.encode(0, [[5, EOS]] * 3)
     for n_sources in (1, 2, 1, 3):

@@ -93,8 +93,8 @@ def test_floats_become_floats_of_another_width(path: Path, name: str, dtype: np.
     [
         ("absent", "float32", "has no tensor absent, which cpu/encoder.onnx takes"),
         ("bare", "float16", "has no tensor bare.scales, which cpu/encoder.onnx takes"),
-        ("wide", "float16", "wide has shape (5, 130), which wide.scales of shape (5, 2) does not fit"),
-        ("rough.weight", "float16", "rough.weight has shape (5, 130), which its smoothing of shape (5,) does not fit"),
+        ("wide", "float16", "wide has shape (5, 130), and wide.scales (5, 2), which does not fit"),
+        ("rough.weight", "float16", "rough.weight has shape (5, 130), and its smoothing (5,), which does not fit"),
         ("floats", "int8", "floats is float32, which cannot become the int8 that cpu/encoder.onnx declares"),
         ("rows", "uint8", "rows is int8, which cannot become the uint8 that cpu/encoder.onnx declares"),
         ("shape", "float32", "shape is int64, which cannot become the float32 that cpu/encoder.onnx declares"),

@@ -261,7 +261,7 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
     EmbeddingRunner(read, session)
     dimensions = read.manifest.dimensions.model_copy(update={"d_model": 25})
     artifact = Artifact(read.directory, read.manifest.model_copy(update={"dimensions": dimensions}))
-    with pytest.raises(StartRefused, match=r"last_hidden_state is 24 wide, and the manifest says 25"):
+    with pytest.raises(StartRefused, match=r"last_hidden_state has width 24, the manifest says 25"):
         EmbeddingRunner(artifact, session)
 
 
@@ -349,7 +349,9 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         bench.encoder.leave = left.cancel
         bench.encoder.gate.set()
         refused = await refusing
-        assert problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before this one, the limit is 1"
+        assert (
+            problem(refused, 503)["detail"] == "the queue is full: 1 sequences would be before this one, the limit is 1"
+        )
         assert refused.headers["Retry-After"] == "1"
         assert (await running).status_code == 200
         await embed(client, text="the dog")

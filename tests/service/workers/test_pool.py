@@ -9,7 +9,6 @@ import pytest
 from service.base.errors import Broken, DeadlinePassed, Draining, InferenceFailed, QueueFull, UnprocessableRequest
 from service.base.metrics import Metrics, TaskMetrics
 from service.engine.scheduler import Sequence
-
 from service.workers.pool import BUSY_WORK, Pool, admission_of
 from tests.service.fakes import NAME, PATIENCE_S, Harness, Tally, sequences
 
