@@ -223,11 +223,11 @@ class Broken(Unavailable):
 
 
 class Silent(Broken):
-    """A loop has not reported: it hangs and will be replaced, or the machine has slept."""
+    """A worker has not reported: it hangs and will be replaced, or the machine was suspended."""
 
 
 class WorkerEnded(Broken):
-    """The process died that computed for this request, perhaps of it."""
+    """The worker process died that computed for this request, perhaps because of it."""
 
 
 class NotStored(Unavailable):

@@ -427,7 +427,7 @@ class Loop:
             request.served.engine.cancel(request.sequences)
 
     def _take(self, request: _AcceptedRequest) -> bool:
-        """Return True to the one caller that may answer this request; False if it is answered or its client has left."""
+        """Return True to the one caller that may answer this request; False if it is answered or cancelled."""
         with self._wake:
             for sequence in request.sequences:
                 self._request_of.pop(sequence, None)

@@ -1,4 +1,4 @@
-"""Artifacts to engines: where the rooms below the tasks are put together, in whichever process this is called."""
+"""Makes engines of artifacts: combines runner, engine and tasks, in whichever process loads a model."""
 
 import gc
 import math
@@ -43,29 +43,32 @@ ENGINE_KINDS = {
     "classification": ("classification", "embedding", "attention"),
     "embedding": ("embedding", "attention"),
 }
-"""Of the engines that a model of each task has."""
+"""The engines of a model, by its task."""
 
 
 @dataclass(frozen=True)
 class ArtifactSource:
-    """Engines of artifacts, for a loader or for a loop in this process."""
+    """A `Source` of artifacts, by name.
+
+    Attributes:
+        provider: the provider of workers that share models, once the source is resolved.
+    """
 
     artifacts: dict[str, Artifact]
-    """By name."""
     settings: Settings
     provider: Provider | None = None
-    """Once it is settled: of loops that models share."""
 
     @property
     def models(self) -> list[str]:
         return list(self.artifacts)
 
     def resolved(self) -> "ArtifactSource":
-        """On the CPU several loops with one thread each do more than one with all threads.
+        """Choose the provider and its threads: on the CPU several workers of one thread do more than one worker with
+        all threads.
 
         Raises:
             ProviderUnavailable: CUDA is wanted and cannot be used.
-            StartRefused: there is a budget, and models run on CUDA.
+            StartRefused: there is a memory limit, and models run on CUDA.
         """
         settings = self.settings
         name = choose_provider(settings.provider)
@@ -73,7 +76,7 @@ class ArtifactSource:
             raise StartRefused("ATTEND_MODEL_MEMORY counts main memory, and models run on CUDA: ATTEND_PROVIDER=cpu")
         captures = name == "cuda" and settings.cuda_graphs and settings.loops != 0
         threads = (settings.threads or 1) // n_workers(settings, name) or 1
-        # A loop computes in one session at a time. Under a budget what a model leaves has to be returned.
+        # A worker computes in one session at a time. Under a memory limit each model's memory has to be returned.
         shares_arena = settings.model_memory is None
         return replace(self, provider=Provider(name, threads, captures, shares_arena))
 
@@ -84,7 +87,8 @@ class ArtifactSource:
 
     @property
     def forks(self) -> bool:
-        """Neither CUDA nor a session's threads outlive a fork; elsewhere than on Linux libraries may forbid it."""
+        """Neither CUDA nor the threads of a session survive a fork; on other systems than Linux libraries may forbid
+        it."""
         provider = self.provider
         return sys.platform == "linux" and provider is not None and provider.name == "cpu" and provider.threads == 1
 
@@ -93,9 +97,11 @@ class ArtifactSource:
         return self.settings.model_memory
 
     def model_info(self, model: str) -> ModelInfo:
-        """Raises:
-        ProviderUnavailable: the provider that is asked for has no graphs here.
-        ArtifactRefused: a file of a model that is loaded later is not what the manifest says.
+        """Return what is known about a model; check its files, if it is loaded later.
+
+        Raises:
+            ProviderUnavailable: the artifact has no graphs for the provider of the settings.
+            ArtifactRefused: a file is not what the manifest says.
         """
         artifact = self.artifacts[model]
         if self.model_memory is not None:
@@ -106,10 +112,10 @@ class ArtifactSource:
         return ModelInfo(provider, engines, sum(file.bytes for file in read))
 
     def load(self, model: str, alone: bool) -> Engines:
-        """Every engine of a model.
+        """Load all engines of a model.
 
         Raises:
-            StartRefused: ONNX Runtime cannot load it, or the provider is not as it should be.
+            StartRefused: ONNX Runtime cannot load a graph, or the provider has none.
         """
         artifact = self.artifacts[model]
         provider = self._provider_for(artifact)
@@ -131,7 +137,7 @@ class ArtifactSource:
         heap.trim()
 
     def _provider_for(self, artifact: Artifact) -> Provider:
-        """The provider, or the CPU where the artifact has no graphs for it."""
+        """Return the provider, or the CPU if the artifact has no graphs for it."""
         provider = self.provider
         assert provider is not None, "a source is resolved before it loads"
         if artifact.manifest.has_graphs_for(provider.name):
@@ -149,25 +155,25 @@ class ArtifactSource:
         else:
             engines = fixed_engines(graphs, self.settings)
         embedding = EmbeddingRunner(artifact, graphs.encoder, graphs.no_capture())
-        return self._loaded(artifact, provider, weights, engines, embedding)
+        return self._with_common_engines(artifact, provider, weights, engines, embedding)
 
     def _classifier(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         manifest = artifact.manifest
         assert manifest.pooling is not None, "a classifier's manifest has one"
         session = load_session(artifact, provider, "classifier.onnx", weights=weights)
-        read = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
-        classifying = self._one_pass(read, lambda: Sequence([manifest.special_tokens.unk], Reading()), provider)
+        run = partial(read_logits, ClassificationRunner(artifact, session).classify, manifest.pooling)
+        classifying = self._one_pass(run, lambda: Sequence([manifest.special_tokens.unk], Reading()), provider)
         engines: Engines = {"classification": classifying}
-        return self._loaded(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
+        return self._with_common_engines(artifact, provider, weights, engines, EmbeddingRunner(artifact, session))
 
     def _embedder(self, artifact: Artifact, provider: Provider, weights: Weights) -> Engines:
         session = load_session(artifact, provider, "encoder.onnx", weights=weights)
         project = None
         if artifact.manifest.has_dense:
             project = DenseRunner(load_session(artifact, provider, DENSE, weights=weights)).project
-        return self._loaded(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
+        return self._with_common_engines(artifact, provider, weights, {}, EmbeddingRunner(artifact, session), project)
 
-    def _loaded(
+    def _with_common_engines(
         self,
         artifact: Artifact,
         provider: Provider,
@@ -176,7 +182,7 @@ class ArtifactSource:
         embedding: EmbeddingRunner,
         project: Project | None = None,
     ) -> Engines:
-        """With the engines that every model has."""
+        """Return these engines and those that every model has, by name."""
         manifest = artifact.manifest
         attend = AttentionRunner(artifact, provider, weights).attend
         others: dict[str, Engine[Any]] = {
@@ -193,29 +199,30 @@ class ArtifactSource:
 
     def _one_pass(
         self,
-        read: RunPass[Output],
+        run: RunPass[Output],
         new_probe: Callable[[], Sequence[Output]],
         provider: Provider,
         on_device: int = 8192,
     ) -> ContinuousEngine[Output]:
-        """An engine of sequences that one pass finishes.
+        """Return an engine of sequences that one pass finishes.
 
         Args:
-            on_device: padded tokens of one pass, if the settings have none and it is not a CPU's. There few are faster:
-                what a layer makes of them stays in its caches, and less is padding.
+            run: runs the pass.
+            on_device: default of the padded tokens of one pass on a device. On a CPU small passes are faster: a layer's
+                output stays in its caches, and there is less padding.
         """
         settings = self.settings
         padded_tokens, max_padding = (512, MAX_PADDING) if provider.name == "cpu" else (on_device, math.inf)
         padded_tokens = settings.prefill_padded_tokens or padded_tokens
         scheduler = Scheduler[Output](settings.slots or 256, settings.max_waiting, padded_tokens, max_padding)
-        return ContinuousEngine(OnePass(read, new_probe), scheduler)
+        return ContinuousEngine(OnePass(run, new_probe), scheduler)
 
 
 def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool = True) -> dict[str, Engine[Search]]:
-    """Engines for the CPU, where rows are what a step costs.
+    """Return engines for the CPU, where the cost of a step is its number of rows.
 
     Args:
-        alone: whether no other model waits for their passes.
+        alone: whether the model has a worker of its own.
     """
     tokens = graphs.manifest.special_tokens
     max_rows, padded_tokens = settings.slots or 96, settings.prefill_padded_tokens or 512
@@ -231,7 +238,7 @@ def compact_engines(graphs: TranslationGraphs, settings: Settings, alone: bool =
 
 
 def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, Engine[Search]]:
-    """Engines for a device, where runs and new shapes are what costs."""
+    """Return engines for a device, where the number of runs and of new shapes is the cost."""
     tokens = graphs.manifest.special_tokens
     special = tokens.bos, tokens.eos, tokens.pad
     max_rows, padded_tokens = settings.slots or 256, settings.prefill_padded_tokens or 8192
@@ -247,13 +254,13 @@ def fixed_engines(graphs: TranslationGraphs, settings: Settings) -> dict[str, En
 
 
 MAX_PASS_S = 0.02
-"""Of a pass of the encoder in a loop that models share."""
+"""Longest encoder pass in a worker that models share."""
 
 MIN_PADDED_TOKENS = 64
 
 
 def _max_padded_tokens(padded_tokens: int, rows: DecoderRows, token: int) -> int:
-    """How many padded tokens, up to so many, a pass of the encoder reads in time."""
+    """Return how many padded tokens, at most `padded_tokens`, an encoder pass reads within MAX_PASS_S."""
     sources = [[token] * 32] * 4
     seconds = []
     for _ in range(3):

@@ -22,8 +22,8 @@ UNIT_BYTES = 8 * WORDS
 class DeviceCaches:
     """Caches (C, R, *heads, L, D) in a device's memory, L a multiple of 32.
 
-    One run of one graph copies rows of all caches, as units of bytes whatever the type of their numbers. Each length has
-    memory of its own that stays where it is, since a captured graph has the addresses of its caches.
+    One run of one graph copies rows of all caches, as units of bytes whatever the type of their numbers. Each length
+    has memory of its own that stays where it is, since a captured graph has the addresses of its caches.
     """
 
     def __init__(self, n_caches: int, n_rows: int, heads: tuple[int, ...], width: int, provider: Provider) -> None:

@@ -26,7 +26,7 @@ class ClassificationRunner:
         self._session = classifier
 
     def classify(self, sources: list[list[int]]) -> list[NDArray[np.float32]]:
-        """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first token decides."""
+        """Return the logits of each token of each source, (S, C), without padding; (1, C) if the first one decides."""
         input_ids, lengths = padded(sources, self._pad)  # (B, S), (B)
         output = "token_logits" if self._of_tokens else "logits"
         (logits,) = self._session.run([output], {"input_ids": input_ids, "lengths": lengths})

@@ -124,5 +124,6 @@ def search_all(
         del pending[:n_new]
         cancel_some(everybody)
         engine.step(tell)
-    assert not engine.n_running and not engine.scheduler.waiting
+    assert not engine.n_running
+    assert not engine.scheduler.waiting
     return gone

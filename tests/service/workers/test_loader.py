@@ -218,7 +218,9 @@ async def test_folders_of_sockets_are_gone_in_the_end(translator_artifact: Artif
 
 
 def test_without_a_folder_for_its_sockets_nothing_starts(tmp_path: Path) -> None:
-    with pytest.raises(StartRefused, match=r"no folder can be made in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"):
+    with pytest.raises(
+        StartRefused, match=r"no folder can be created in .*gone \(ATTEND_RUN_DIRECTORY\): No such file"
+    ):
         RemoteLoader("nobody:loads", (), 1.0, Log("warning"), tmp_path / "gone")
 
 
