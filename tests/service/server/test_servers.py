@@ -167,7 +167,7 @@ def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Servic
     events = [json.loads(line)["event"] for line in said.splitlines()]
     once = [
         "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
-        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 loops",
+        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers",
     ]
     assert [events.count(event) for event in once] == [1, 1]
 
