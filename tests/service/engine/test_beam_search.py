@@ -1,4 +1,4 @@
-"""Beam search over decoder rows that a test makes up."""
+"""Beam search over a fake decoder."""
 
 import math
 from functools import cache
@@ -24,7 +24,7 @@ RUBBISH = -1
 
 @cache
 def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
-    """A model that chance made: of every token (V), after a source and a target. Some sources make it repeat itself."""
+    """Return the log-probability of every token (V) by a random model. Some sources make it repeat itself."""
     logits = 2 * np.random.default_rng([*source, V, *target]).standard_normal(V)
     logits[EOS] += (1.0, -1.0, -4.0)[source[0] % 3]
     if source[0] % 3 == 2:
@@ -34,7 +34,7 @@ def next_log_probs(source: tuple[int, ...], target: tuple[int, ...]) -> Array:
 
 
 class Rows:
-    """The contract of `DecoderRows` to the letter: a cache holds tokens, what is not in use holds rubbish."""
+    """Checks the contract of `DecoderRows`: a cache holds tokens, and rows that are not in use hold rubbish."""
 
     def __init__(self, n_rows: int, n_tokens: int = 128) -> None:
         self._sources: list[tuple[int, ...] | None] = [None] * n_rows
@@ -92,7 +92,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
 
 
 def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
-    """What the oracle finds."""
+    """Return the hypotheses that the oracle finds."""
     source, search = tuple(sequence.source_ids), sequence.output
     return beam_search(
         lambda target: next_log_probs(source, tuple(target)),
@@ -109,7 +109,7 @@ def expected(sequence: Sequence[Search]) -> list[Hypothesis]:
 
 
 def search_alone(sequence: Sequence[Search], rows: Any = None) -> list[Hypothesis]:
-    """Its best hypotheses where nobody shares its steps."""
+    """Return a sequence's best hypotheses when no other sequence shares its steps."""
     beams = BeamSearch(rows or Rows(MAX_BEAM_SIZE), BOS, EOS)
     beams.prefill(0, [sequence])
     while not sequence.finished:
@@ -170,7 +170,7 @@ def test_a_step_tells_how_many_rows_it_took() -> None:
 
 @pytest.mark.parametrize("first", [9, 12, 24, 30])
 def test_where_a_copy_fails_those_that_run_still_get_their_answers(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hypotheses were given the rows of who had left, and kept them where the copy failed: a stranger's memory."""
+    """Hypotheses got the rows of sequences that had left, and kept them when the copy failed: a stranger's cache."""
 
     def fail(*_: object) -> None:
         raise RuntimeError("told to fail")
@@ -197,7 +197,7 @@ def test_where_a_copy_fails_those_that_run_still_get_their_answers(first: int, m
 
 
 class ScriptedRows:
-    """Whatever the source: each script's next token, the first script's the most probable; one script for each row."""
+    """A decoder that ignores the source: row i follows script i, and the first script is the most probable."""
 
     def __init__(self, *scripts: list[int]) -> None:
         self._scripts = scripts

@@ -1,4 +1,4 @@
-"""Searches in fixed places, over rows that a test makes up: every sequence gets the answer of the slow search."""
+"""Searches in fixed places over a fake decoder: every sequence gets the answer of the slow search."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ N_ROWS = 24
 
 
 def engine_of(kind: str, rows: Rows, n_rows: int = N_ROWS) -> FixedEngine[Search]:
-    """Of greedy search, of greedy search that launches steps ahead, or of beam search."""
+    """Return an engine of greedy search, of greedy search that launches steps ahead, or of beam search."""
     special = BOS, EOS, PAD
     search: FixedComputation[Search]
     if kind == "beam":
@@ -191,7 +191,7 @@ def test_runaway_targets_are_those_that_the_slow_test_finds(values: DataObject) 
 
 
 class EndlessRows(Rows):
-    """They go round in circles that are too long to be seen."""
+    """A decoder whose targets repeat with a period too long to be detected."""
 
     def _next(self, row: int, place: int, position: int) -> Array:
         log_probs = np.full(V, -9.0, np.float32)
@@ -200,7 +200,7 @@ class EndlessRows(Rows):
 
 
 class Waiting:
-    """Sequences that wait in front of an engine whose sequences go on for long."""
+    """An engine whose sequences run for long, while others wait."""
 
     def __init__(self, n_running: int) -> None:
         self.engine = engine_of("greedy", EndlessRows(N_ROWS, N_ROWS))
@@ -235,7 +235,7 @@ def test_newcomers_do_not_wait_for_ever() -> None:
 
 
 def test_a_step_is_launched_before_the_last_one_is_looked_at() -> None:
-    """But not while somebody has a prefix, or may write the end as its first token."""
+    """No step is launched ahead while a sequence has a prefix, or may write end of sequence as its first token."""
     rows = EndlessRows(N_ROWS, N_ROWS)
     engine = engine_of("ahead", rows)
     engine.scheduler.add([Sequence([6, EOS], Search(limit, prefix=(7,))) for limit in (3, 6)])

@@ -129,7 +129,7 @@ def test_a_request_fails_as_a_whole_and_its_other_sequences_leave(harness: Harne
 
 
 def lengths_read_together(harness: Harness) -> list[list[int]]:
-    """What each pass from now on reads."""
+    """Record the lengths of the sources of each pass from now on."""
     read: list[list[int]] = []
     prefill = harness.computation.prefill
 
@@ -167,7 +167,7 @@ def test_a_request_that_fails_in_one_pass_is_not_read_in_the_next() -> None:
 
 
 def test_who_was_admitted_and_not_yet_read_is_answered_when_the_step_fails() -> None:
-    """A sequence that is done at once leaves its place between two passes, and that may fail."""
+    """A sequence that its prefill finishes leaves its place between two passes, and that may fail."""
     harness = Harness(max_rows=8, max_padding=0).start()
     harness.computation.hold()
     running = harness.submit(1000, tokens=3)
@@ -313,7 +313,7 @@ def test_an_idle_engine_proves_itself_again_and_again() -> None:
 @pytest.mark.parametrize("dying_call", ["prefill", "step", "warm_up"])
 def test_a_dying_worker_answers_everybody_and_readiness_says_so(dying_call: str) -> None:
     class Death(BaseException):
-        """Not an Exception: nothing in the loop may catch it."""
+        """No subclass of Exception: the loop must not catch it as a failed pass."""
 
     harness = Harness(
         max_rows=1, probe_interval_s=0.001 if dying_call == "warm_up" else 3600, clock=TickingClock()
@@ -344,7 +344,7 @@ def test_who_is_let_in_as_draining_begins_is_answered() -> None:
     accepted: list[Future[Any]] = []
 
     def listen(timeout_s: float) -> None:
-        """One comes, and draining begins, when the loop has just seen that nobody waits."""
+        """Submit a request and drain, just after the loop has seen that there are no requests."""
         if not accepted:
             accepted.append(harness.submit(1))
             harness.loop.drain()
@@ -396,7 +396,7 @@ def test_the_answer_tells_where_the_time_went() -> None:
 
 
 def test_under_a_storm_every_request_is_resolved_exactly_once(harness: Harness) -> None:
-    """Clients come from many threads, some leave, some batches fail; nobody is left without an outcome."""
+    """Clients submit from many threads, some cancel, some batches fail; every request has an outcome."""
     failures = iter(range(10**9))
     harness.computation.failing = lambda call, _: call != "warm_up" and next(failures) % 17 == 0
     outcomes: list[str] = []

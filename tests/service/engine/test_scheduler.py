@@ -20,14 +20,14 @@ def of_lengths(*lengths: int, n_rows: int = 1) -> list[Sequence[None]]:
 
 
 def nowhere(_source_place: int, _target_place: int, _sequence: Sequence[None]) -> None:
-    """Nothing is copied: these sequences have no state."""
+    """Copy nothing: these sequences have no state."""
 
 
 def lengths_of(sequences: list[Sequence[None]]) -> list[int]:
     return [len(sequence.source_ids) for sequence in sequences]
 
 
-def test_admission_takes_the_waiting_in_order_while_slots_are_free() -> None:
+def test_admission_takes_the_waiting_in_order_while_rows_are_free() -> None:
     s = scheduler(max_rows=2)
     first, second, third = of_lengths(3, 3, 3)
     s.add([first, second, third])
@@ -184,7 +184,7 @@ def test_moves_keep_the_rows_of_the_remaining_compact(case: tuple[int, set[int]]
 def test_nobody_starves_and_no_admission_is_too_large(
     work: list[tuple[int, int]], max_rows: int, budget: int, random: Random
 ) -> None:
-    """Each admission takes the one that has waited longest, so everybody is served after at most as many as came."""
+    """Each admission takes the sequence that has waited longest, so that none starves."""
     s = scheduler(max_rows=max_rows, prefill_padded_tokens=budget)
     everybody = [Sequence([1] * length, None, n_rows=width) for length, width in work]
     s.add(everybody)

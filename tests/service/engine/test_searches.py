@@ -1,4 +1,4 @@
-"""Greedy search, held against beam search and a slow one, and both over a tiny artifact's decoder rows."""
+"""Greedy search compared with beam search and a slow search, and both with the graphs of a tiny artifact."""
 
 from collections.abc import Callable
 
@@ -102,7 +102,7 @@ def test_after_a_failed_call_the_next_sequences_are_searched_as_ever(
 
 @pytest.mark.parametrize("beam_sizes", [[1], [2, 3, MAX_BEAM_SIZE]])
 def test_neighbours_change_no_bit_of_an_answer(translator_artifact: Artifact, beam_sizes: list[int]) -> None:
-    """Whatever they are: cross-attention of one query and of several have different kernels."""
+    """This must hold for any neighbours: cross-attention of one query and of several use different kernels."""
     rng = np.random.default_rng(6)
     graphs = TranslationGraphs(translator_artifact, Provider("cpu", threads=1))
 

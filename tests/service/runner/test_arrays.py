@@ -8,7 +8,7 @@ from service.runner.arrays import ALIGNMENT, GraphArrays
 
 @pytest.fixture(params=[None, "cpu"])
 def arrays(request: pytest.FixtureRequest) -> GraphArrays:
-    """Of a graph that works on main memory, and the device's code with main memory as the device."""
+    """Arrays of a graph on the CPU; and arrays of a device, for which main memory stands."""
     return GraphArrays(request.param, ids=(np.int64, (3, 2)), nothing=(np.int32, (0,)), scores=(np.float32, (5,)))
 
 

@@ -29,14 +29,14 @@ def host_caches(heads: tuple[int, ...] = (H,), width: int = D) -> HostCaches:
 
 
 def content(caches: Caches, length: int, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """What a graph would see at the addresses: (C, R, H, L, D)."""
+    """Return the numbers (C, R, H, L, D) that a graph would read at the addresses."""
     size = N_ROWS * H * length * D * np.dtype(dtype).itemsize
     seen = [np.frombuffer(ctypes.string_at(caches.address(cache), size), dtype) for cache in range(C)]
     return np.stack(seen).reshape(C, N_ROWS, H, length, D)
 
 
 def write(caches: HostCaches, first_row: int, rows: int, length: int) -> np.ndarray:
-    """Random numbers into the rows of every cache: (C, rows, H, length, D)."""
+    """Write random numbers (C, rows, H, length, D) into the rows of every cache, and return them."""
     values = np.random.default_rng(0).standard_normal((C, rows, H, length, D)).astype(np.float32)
     for cache, block in enumerate(values):
         caches.write(cache, first_row, block)
@@ -88,7 +88,7 @@ def test_rows_are_copied_over_others_and_nothing_else_changes(sources: list[int]
 
 
 def test_copying_no_column_is_no_error() -> None:
-    """A sequence that was read and has not begun holds none."""
+    """A sequence that was encoded and has not begun has an empty cache."""
     caches = host_caches()
     caches.resize(8, rows=0)
     values = write(caches, 0, N_ROWS, 8)
@@ -110,7 +110,7 @@ def test_heads_may_lie_side_by_side() -> None:
 
 @dataclass(frozen=True)
 class CpuAsDevice(Provider):
-    """Main memory as a device's, with numbers of any type."""
+    """A provider for which main memory is the device's memory, with numbers of any type."""
 
     dtype: DTypeLike = np.float32
 
@@ -118,7 +118,7 @@ class CpuAsDevice(Provider):
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize("heads", [(H,), ()])
 def test_a_device_keeps_what_is_written_moved_and_resized(dtype: DTypeLike, heads: tuple[int, ...]) -> None:
-    """Against numpy: columns of all caches, rows and heads go where they belong, and nothing else changes."""
+    """Compare with numpy: the columns of all caches, rows and heads are copied, and nothing else changes."""
     width = D if heads else H * D
     caches = DeviceCaches(C, N_ROWS, heads, width, CpuAsDevice("cpu", 1, dtype=dtype))
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Searches in fixed places over a tiny artifact, main memory in the place of a device's."""
+"""Searches in fixed places with a tiny artifact; main memory stands for a device's memory."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -82,7 +82,7 @@ def test_neighbours_change_no_bit_of_an_answer(kind: str, translator_artifact: A
 def test_steps_as_cuda_captures_them_change_nothing(
     kind: str, translator_artifact: Artifact, tiny_translator: TinyTranslator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their arrays go there and back, and they are told of the whole cache in place of what is in it."""
+    """Captured steps copy their arrays, and are given the length of the whole cache, not of its content."""
     monkeypatch.setattr(Provider, "arrays", lambda self, **fields: GraphArrays("cpu", **fields))
     rng = np.random.default_rng(1)
     everybody = some_sequences(kind, rng)
@@ -137,7 +137,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, session: Any) -> list[None]:
-    """One entry for each run of a session."""
+    """Record each run of a session."""
     runs: list[None] = []
     run: Callable[..., None] = session.run_with_iobinding
 

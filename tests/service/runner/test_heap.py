@@ -1,4 +1,4 @@
-"""What models take beside their weights: those that come and go leave none behind, those that stay compute in one."""
+"""Memory of models: an unloaded model leaves none behind, and loaded models share the memory of activations."""
 
 import subprocess
 import sys

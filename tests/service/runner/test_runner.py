@@ -1,4 +1,4 @@
-"""ONNX Runtime against the same model in numpy: any mixture of rows gives each row the answer it has alone."""
+"""ONNX Runtime compared with the same model in numpy: each row gets the answer that it gets alone."""
 
 import math
 from pathlib import Path
@@ -34,7 +34,7 @@ def runner_of(artifact: Artifact, n_rows: int = 16) -> TranslationRunner:
 
 
 def long_source(translator: TinyTranslator) -> list[int]:
-    """Whose translation takes more than one bucket of a cache."""
+    """Return a source whose translation needs more than one bucket of a cache."""
     rng = np.random.default_rng(0)
     sources = (random_source(rng, 40) for _ in range(1000))
     return next(source for source in sources if len(translator.translate(source, MAX_TARGET_TOKENS)[0]) > 32)
@@ -53,7 +53,7 @@ def random_sequence(rng: np.random.Generator) -> Sequence[Search]:
 
 
 def assert_as_alone(everybody: list[Sequence[Search]], translator: TinyTranslator) -> None:
-    """Each has what the oracle finds."""
+    """Check that each sequence has the result of the oracle."""
     for sequence in everybody:
         search = sequence.output
         expected = translator.search(
@@ -174,7 +174,7 @@ def test_after_memory_ran_out_for_some_caches_the_next_answers_are_right(
 def test_a_step_writes_one_key_in_place(
     translator_artifact: Artifact, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """ONNX Runtime copies a whole cache, and warns, where it is not one buffer on both sides."""
+    """ONNX Runtime copies a whole cache, and warns, if its input and output are not one buffer."""
     monkeypatch.setattr(provider, "ERRORS_ONLY", WARNINGS_TOO)
     runner = runner_of(translator_artifact, n_rows=2)
     runner.encode(0, [[5, EOS]])
@@ -239,7 +239,7 @@ def test_neighbours_change_no_bit_of_a_prediction(tmp_path: Path, pooling: Pooli
 
 
 def test_neighbours_change_no_bit_of_what_was_attended_to(translator_artifact: Artifact) -> None:
-    """A target of one token alone is one query, and would be multiplied by another kernel."""
+    """A single target of one token is a single query, and would be multiplied with another kernel."""
     rng = np.random.default_rng(3)
     runner = AttentionRunner(translator_artifact, CPU)
     sources = [random_source(rng, n) for n in (2, 9, 30, 5, 17, 3)]

@@ -106,7 +106,7 @@ def test_any_other_tensor_is_refused_by_name(path: Path, name: str, dtype: str, 
 
 
 def test_tensors_lie_in_any_order(path: Path) -> None:
-    """safetensors has them by type; what is large may come first, so that it lies on cache lines."""
+    """safetensors orders tensors by type; large ones come first here, so that they are aligned with cache lines."""
     order = sorted(TENSORS, key=lambda name: -TENSORS[name].nbytes)
     ends = np.cumsum([TENSORS[name].nbytes for name in order]).tolist()
     header = json.loads(content(path)[0])
@@ -119,7 +119,7 @@ def test_tensors_lie_in_any_order(path: Path) -> None:
 
 
 def content(path: Path) -> tuple[bytes, bytes]:
-    """Header and data."""
+    """Split a file into its header and its data."""
     whole = path.read_bytes()
     start = 8 + int.from_bytes(whole[:8], "little")
     return whole[8:start], whole[start:]
@@ -175,7 +175,7 @@ def test_a_header_that_does_not_describe_the_file_is_refused(path: Path, tensor:
 
 @pytest.fixture
 def gather(path: Path) -> Callable[[str, str], Artifact]:
-    """gather(name, dtype) is an artifact with a graph that gives the rows of a tensor."""
+    """gather(name, dtype) returns an artifact with a graph that gathers the rows of a tensor."""
 
     def make(name: str, dtype: str) -> Artifact:
         element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -200,7 +200,7 @@ def gather(path: Path) -> Callable[[str, str], Artifact]:
 
 @pytest.mark.parametrize(("name", "dtype"), [("floats", "float32"), ("halves", "float32"), ("rows", "float16")])
 def test_a_session_keeps_what_it_reads(gather: Callable[[str, str], Artifact], name: str, dtype: str) -> None:
-    """Nothing but the session holds what was read or made of it, and other memory has been asked for since."""
+    """Only the session refers to the tensors, and other memory has been allocated since."""
     artifact = gather(name, dtype)
     expected = read_weights(artifact).tensor(name, np.dtype(dtype), "graph").copy()
     session = load_session(artifact, Provider("cpu", 1), "encoder.onnx")

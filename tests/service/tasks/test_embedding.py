@@ -247,7 +247,7 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
     manifest = read_artifact(artifacts / CLASSIFIER).manifest
     sums = {file: sum_of(directory / file) for file in manifest.files}
     artifact = Artifact(directory, manifest.model_copy(update={"files": sums}))
-    with pytest.raises(StartRefused, match=r"tiny-sentiment: its encoder has no last_hidden_state"):
+    with pytest.raises(StartRefused, match=r"tiny-sentiment: the encoder has no output last_hidden_state"):
         EmbeddingRunner(artifact, load_session(artifact, Provider("cpu", 1), "classifier.onnx"))
 
 

@@ -9,12 +9,12 @@ from service.workers.budget import MEMORY_FACTOR, Budget
 
 @pytest.fixture
 def budget() -> Budget:
-    """Of 100 bytes for six models of 27 in two workers: a, c and e in the first one, b, d and f in the second one."""
+    """100 bytes for six models of 27 bytes: a, c and e belong to the first worker, b, d and f to the second."""
     return Budget(100, 2, dict.fromkeys("abcdef", 10))
 
 
 def load(budget: Budget, worker: int, *models: str, measured: int = 30) -> None:
-    """Used in this order."""
+    """Load models and use them, in this order."""
     for model in models:
         assert budget.reserve(model)
         budget.end_loading(model, measured)

@@ -1,4 +1,4 @@
-"""What loads models, and replaces workers that die or hang."""
+"""The loader: it loads models, and replaces workers that die or hang."""
 
 import asyncio
 import contextlib
@@ -113,7 +113,7 @@ async def test_a_loader_that_dies_is_begun_anew(
 async def test_a_worker_that_hangs_ends_with_its_loader_and_others_take_its_requests(
     translator_artifact: Artifact, tiny_translator: TinyTranslator
 ) -> None:
-    """It held the place where the next worker was to listen, and outlived the service."""
+    """Such a worker kept the path where its replacement was to listen, and outlived the service."""
     service = await make_service(translator_artifact, n_workers=2).start()
     hanging = service.process_id()
     assert n_listeners(hanging) == 1
@@ -130,7 +130,7 @@ async def test_a_worker_that_hangs_ends_with_its_loader_and_others_take_its_requ
 
 
 def n_listeners(process_id: int) -> int:
-    """Unix sockets with a path that the process has open."""
+    """Return the number of Unix sockets with a path that the process has open."""
     mine = {os.readlink(file) for file in Path(f"/proc/{process_id}/fd").iterdir() if file.exists()}
     lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
     listening = "00010000"

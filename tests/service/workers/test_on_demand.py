@@ -30,7 +30,7 @@ THREE = 3.5 * MEMORY_FACTOR
 
 
 def size(artifact: Artifact) -> int:
-    """Of the files that are read to load it."""
+    """Return the size of the files that are read to load the model."""
     files = artifact.manifest.files
     return sum(file.bytes for name, file in files.items() if name != "tokenizer.json")
 

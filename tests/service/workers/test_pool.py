@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Bench:
-    """A pool of engines that share a clock, and what drives each."""
+    """A pool of engines that share a clock, and the harness of each."""
 
     def __init__(self, n_engines: int = 2, max_waiting: int = 1000) -> None:
         first = Harness(max_waiting=max_waiting)
@@ -43,7 +43,7 @@ class Bench:
 
     @property
     def unanswered(self) -> dict[str, float]:
-        """What is counted of requests that got no answer, by its reason."""
+        """The counts of requests that got no answer, by reason."""
         counters = [self.metrics.cancelled, self.metrics.rejected]
         samples = [sample for counter in counters for metric in counter.collect() for sample in metric.samples]
         return {s.labels["reason"]: s.value for s in samples if s.name.endswith("_total") and s.value}
@@ -66,11 +66,11 @@ class Bench:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is left of any request."""
+        """Whether no request has any work left."""
         return all(harness.is_idle for harness in self.harnesses)
 
     async def settle(self) -> None:
-        """Let each worker take its next step, which drops what nobody waits for."""
+        """Let each loop make its next step, in which it drops cancelled requests."""
         for harness in self.harnesses:
             await asyncio.wrap_future(harness.submit(1))
 

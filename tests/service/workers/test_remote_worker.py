@@ -77,7 +77,7 @@ async def test_a_process_that_dies_leaves_nobody_waiting_and_another_serves(serv
 
 
 def test_who_ends_without_stopping_its_workers_does_not_wait_for_them(translator_artifact: Artifact) -> None:
-    """As where another model refuses the start."""
+    """A server ends so if another model refuses the start."""
     ending = server_that(translator_artifact, "sys.exit(7)")
     assert subprocess.run(ending, timeout=PATIENCE_S).returncode == 7
 
@@ -95,7 +95,7 @@ def test_no_process_outlives_a_server_or_a_loader_that_was_killed(translator_art
 
 
 async def test_who_submits_never_waits_for_a_process_that_is_stuck(service: Service) -> None:
-    """The event loop submits: all requests, and health, would wait with it."""
+    """The event loop submits requests: if it waited, all requests and health checks would wait."""
     pause(service.process_id())
     more_than_a_socket_holds = [sequence(5, 6) for _ in range(20_000)]
     began = time.monotonic()

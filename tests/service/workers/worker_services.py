@@ -1,4 +1,4 @@
-"""Loops in processes of their own, whole and fragile ones."""
+"""Worker processes for tests, some of which are made to die."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ from tests.service.tiny_artifacts import EOS
 SLOTS, MAX_WAITING = 8, 3
 
 FATAL = 13
-"""Who reads this token dies."""
+"""A process that reads this token dies."""
 
 DiesOf = Literal[
     "its loop",
@@ -53,16 +53,16 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class FragileSource(ArtifactSource):
-    """Models in which something dies, and a loader that waits for less."""
+    """A source of models in which something dies, and whose loader has shorter timeouts."""
 
     dies_of: DiesOf | None = None
     patches: dict[str, float] = field(default_factory=dict)
-    """Of loader_process and on_demand."""
+    """Constants of loader_process and on_demand to replace."""
     journal: Path = Path(os.devnull)
-    """Has a line "+MODEL" for each model that was loaded, "-MODEL" for each that is gone from memory; and "trim" where
+    """A file with a line "+MODEL" for each model that was loaded, "-MODEL" for each that was freed; and "trim" when
     memory is returned, unless models are loaded on demand."""
     gates: dict[str, Path] = field(default_factory=dict)
-    """These models are loaded when these files are there."""
+    """A model is not loaded before its file exists."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -116,7 +116,7 @@ def note(journal: Path, line: str) -> None:
 
 @dataclass
 class Service:
-    """A loader and what a server has of it."""
+    """A loader, and a server's connections to its workers."""
 
     loader: RemoteLoader
     metrics: Metrics = field(default_factory=Metrics)
@@ -126,7 +126,7 @@ class Service:
         self.workers = self.connections()
 
     def connections(self) -> list[RemoteWorker]:
-        """Those of another server."""
+        """Return the workers as another server sees them."""
         return [RemoteWorker(path, self.metrics.count) for path in self.loader.paths]
 
     @property
@@ -145,7 +145,7 @@ class Service:
         await asyncio.to_thread(self.loader.end)
 
     def process_id(self, number: int = 0) -> int:
-        """Of a worker: the loader forks the first one first."""
+        """Return the process id of a worker: the loader forks them in order."""
         return children(self.loader._process.pid)[number]
 
 
@@ -180,7 +180,7 @@ def artifact_named(artifact: Artifact, name: str) -> Artifact:
 
 
 def server_that(artifact: Artifact, then: str) -> list[str]:
-    """The command of a process that loads models and then does something."""
+    """Return the command of a process that loads models and then runs a statement."""
     script = (
         "import sys; from pathlib import Path; from service.base.artifact import read_artifact; "
         "from tests.service.workers.worker_services import make_service; "
@@ -190,7 +190,7 @@ def server_that(artifact: Artifact, then: str) -> list[str]:
 
 
 def children(process_id: int, of_command: str = "") -> list[int]:
-    """Those whose command has these words."""
+    """Return the children whose command contains these words."""
     said = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
     return [int(child) for child in said if of_command in _command_of(child)]
 
