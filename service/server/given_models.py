@@ -48,9 +48,9 @@ def main(supervisor_file: int, port: int, joins: int, rates: str) -> None:
 class GivenModels:
     """Takes the models that the supervisor tells of, one set after the other.
 
-    A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("loop ended", how)`
-    and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)` when
-    it has no use for the models before any more.
+    A supervisor sends `("take", generation, LoadedModels)`, `("all are ready",)`, `("reread keys",)`, `("loop ended",
+    how)` and `("reloaded", number, refusal or None)`. A server sends `("reload", number)`, and `("taken", generation)`
+    when it has no use for the models before any more.
     """
 
     def __init__(
