@@ -42,7 +42,7 @@ def _instant(engine: Engine[Any]) -> Engine[Any]:
     def probe() -> Sequence[Search]:
         return Sequence([5], Search(9))
 
-    return ContinuousEngine(OnePass(answer, probe), Scheduler(engine.slots, 10**6, 10**6))
+    return ContinuousEngine(OnePass(answer, probe), Scheduler(engine.scheduler.max_rows, 10**6, 10**6))
 
 
 def measure(counts: list[int], repetitions: int) -> dict[int, list[float]]:

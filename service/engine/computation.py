@@ -1,4 +1,4 @@
-"""What an engine runs: the contract between its places and a task."""
+"""The contract between an engine and the computation of a task."""
 
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
@@ -9,49 +9,50 @@ Output = TypeVar("Output")
 
 
 class Computation(Protocol[Output]):
-    """Forward passes over running sequences, each in its place.
+    """Forward passes over running sequences, each in its place. `sequence.state` holds the state of a sequence.
 
-    Any call may raise, and the next one must still work. What a computation knows of a sequence is in `sequence.state`.
+    Any call may raise, and the next one must still work.
     """
 
     def warm_up(self) -> None:
-        """One real forward pass; only called while nothing runs."""
+        """Run one real forward pass; only called while nothing runs."""
 
     def prefill(self, first_place: int, sequences: list[Sequence[Output]], /) -> None:
-        """Read the sources, one into each place from `first_place` on; may finish them."""
+        """Encode the sources, one into each place from `first_place` on; this may finish sequences."""
 
     def step(self, running: list[Sequence[Output]], /) -> int:
-        """Advance running[i], which is in place i, by one token; may finish some. Returns the rows of the pass."""
+        """Advance running[i], which is in place i, by one token; this may finish sequences. Return the number of rows
+        of the pass."""
 
     def move(self, source_place: int, target_place: int, sequence: Sequence[Output], /) -> None:
-        """Copy what is in a place, which is of this sequence, over another place."""
+        """Copy the state of a sequence from its place to another place."""
 
 
-Read = Callable[[list[Sequence[Output]]], None]
-"""One forward pass that does all that there is to do for sequences, and fills in their outputs."""
+RunPass = Callable[[list[Sequence[Output]]], None]
+"""Runs one forward pass that does all work of some sequences, and fills in their outputs."""
 
 
 class OnePass(Generic[Output]):
-    """The computation of such a pass: a sequence is finished as soon as it is read.
+    """The computation of sequences that a single forward pass finishes.
 
     Args:
-        new_probe: makes a sequence that proves the pass.
+        new_probe: returns a sequence with which to prove that the pass works.
     """
 
-    def __init__(self, read: Read[Output], new_probe: Callable[[], Sequence[Output]]) -> None:
-        self._read = read
+    def __init__(self, run: RunPass[Output], new_probe: Callable[[], Sequence[Output]]) -> None:
+        self._run = run
         self._new_probe = new_probe
 
     def warm_up(self) -> None:
-        self._read([self._new_probe()])
+        self._run([self._new_probe()])
 
     def prefill(self, _first_place: int, sequences: list[Sequence[Output]]) -> None:
-        self._read(sequences)
+        self._run(sequences)
         for sequence in sequences:
             sequence.finished = True
 
     def step(self, _running: list[Sequence[Output]]) -> int:
-        raise AssertionError("one pass has no steps: prefill finishes its sequences")
+        raise AssertionError("a single pass has no steps: prefill finishes its sequences")
 
     def move(self, _source_place: int, _target_place: int, _sequence: Sequence[Output]) -> None:
-        """Nothing is kept in places."""
+        """Do nothing: no state is kept in places."""

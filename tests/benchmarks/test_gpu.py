@@ -23,7 +23,7 @@ from benchmarks.gpu.pack import FATBIN, MACHINE_CODE, prune, requirements
 from benchmarks.workspace import ROOT
 from service.base.artifact import read_artifacts
 from service.base.settings import Settings
-from service.runner.steps import TranslationGraphs
+from service.runner.translation import TranslationGraphs
 from tests.service.tiny_artifacts import TinyTranslator
 
 

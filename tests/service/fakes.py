@@ -111,7 +111,7 @@ class FakeComputation:
             sequence.output.places.append(place)
             sequence.output.neighbours.append(len(running) - 1)
             sequence.finished = len(sequence.output.places) == sequence.output.steps
-        return sum(sequence.slots for sequence in running)
+        return sum(sequence.n_rows for sequence in running)
 
     def move(self, source_place: int, target_place: int, sequence: Sequence[Tally]) -> None:
         assert self._places[source_place] is sequence
@@ -136,17 +136,17 @@ class Harness:
 
     def __init__(
         self,
-        slots: int = 4,
+        max_rows: int = 4,
         max_waiting: int = 100,
         prefill_padded_tokens: int = 100,
         probe_interval_s: float = 3600,
         clock: FakeClock | None = None,
-        most_padding: float = math.inf,
+        max_padding: float = math.inf,
     ) -> None:
         self.clock = clock or FakeClock()
         self.computation = FakeComputation()
         self.metrics = Metrics()
-        self.scheduler: Scheduler[Tally] = Scheduler(slots, max_waiting, prefill_padded_tokens, most_padding)
+        self.scheduler: Scheduler[Tally] = Scheduler(max_rows, max_waiting, prefill_padded_tokens, max_padding)
         engine = ContinuousEngine(self.computation, self.scheduler, self.clock)
         self.loop = Loop({NAME: engine}, self.metrics.count, probe_interval_s, clock=self.clock)
 
@@ -189,7 +189,7 @@ def sequences(*steps: int, tokens: int = 3) -> list[Sequence[Tally]]:
 
 def search_all(
     computation: Computation[Search],
-    slots: int,
+    max_rows: int,
     everybody: list[Sequence[Search]],
     rng: np.random.Generator,
     leaving: float = 0.0,
@@ -202,13 +202,9 @@ def search_all(
     Returns:
         Those that were abandoned.
     """
-    scheduler: Scheduler[Search] = Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000)
+    scheduler: Scheduler[Search] = Scheduler(max_rows, max_waiting=1000, prefill_padded_tokens=10_000)
     pending = list(everybody)
     abandoned: set[Sequence[Search]] = set()
-
-    def evict(sequences: list[Sequence[Search]]) -> None:
-        for source_place, target_place, sequence in scheduler.evict(sequences):
-            computation.move(source_place, target_place, sequence)
 
     while pending or scheduler.waiting or scheduler.running:
         n_new = int(rng.integers(0, 4))
@@ -216,12 +212,13 @@ def search_all(
         del pending[:n_new]
         gone = [sequence for sequence in scheduler.running if rng.random() < leaving]
         abandoned.update(gone)
-        evict(gone)
+        scheduler.evict(gone, computation.move)
         admitted = scheduler.admit()
         if admitted:
             computation.prefill(len(scheduler.running), admitted)
-            scheduler.start(admitted)
+            scheduler.running.extend(admitted)
         if scheduler.running:
             computation.step(scheduler.running)
-            evict([sequence for sequence in scheduler.running if sequence.finished])
+            finished = [sequence for sequence in scheduler.running if sequence.finished]
+            scheduler.evict(finished, computation.move)
     return abandoned

@@ -88,7 +88,7 @@ class Bench:
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
         self.rows = GatedRows(*tokenizer.encode([ENDLESS]))
         self.metrics = Metrics()
-        self.scheduler: Scheduler[Search] = Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100)
+        self.scheduler: Scheduler[Search] = Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100)
         engine = ContinuousEngine(BeamSearch(self.rows, BOS, EOS), self.scheduler)
         manifest = artifact.manifest.model_copy(
             update={

@@ -1,4 +1,4 @@
-"""Fixed rows that a test makes up, and a loop that lets sequences come and go."""
+"""A fake decoder with fixed rows, and a loop in which sequences enter and leave."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ Array = NDArray[Any]
 
 
 class Rows:
-    """The contract of `FixedRows` to the letter: a cache holds tokens, and what is not in use rubbish. The call named
-    `failing` raises."""
+    """Checks the contract of `FixedRows`: a cache holds tokens, and rows that are not in use hold rubbish. The call
+    named by `failing` raises."""
 
     def __init__(self, n_rows: int, n_places: int) -> None:
         self._sources: list[tuple[int, ...] | None] = [None] * n_places
@@ -86,7 +86,7 @@ class Rows:
 def search_all(
     engine: Engine[Search], everybody: list[Sequence[Search]], rng: np.random.Generator, leaving: float = 0.0
 ) -> set[Sequence[Search]]:
-    """Let them come a few at a time.
+    """Run sequences through an engine; a few enter at a time.
 
     Args:
         leaving: the probability with which a sequence is cancelled before a step, whether it waits or runs; and another
@@ -119,10 +119,11 @@ def search_all(
 
     while pending or inside:
         n_new = int(rng.integers(0, 4))
-        engine.add(pending[:n_new])
+        engine.scheduler.add(pending[:n_new])
         inside.update(pending[:n_new])
         del pending[:n_new]
         cancel_some(everybody)
         engine.step(tell)
-    assert engine.n_running == engine.n_waiting == 0
+    assert not engine.n_running
+    assert not engine.scheduler.waiting
     return gone

@@ -19,9 +19,9 @@ import pytest
 from service.base.errors import NotReady, ReloadRefused
 from tests.running_service import ROOT, Service, running_service
 from tests.service.conftest import problem
-from tests.service.engine.loops import children
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
+from tests.service.workers.worker_services import children
 
 LOOK_S = 0.01
 
@@ -122,7 +122,7 @@ def test_a_model_computes_what_was_read_until_a_version_that_proves_itself_takes
         assert later != former
         until(lambda: len(asking.texts) > n_before and asking.texts[-1] == later)
         until(lambda: len(loops_of(service)) == 2)
-    texts = [text for text in asking.texts if "loop has ended" not in text and "503" not in text]
+    texts = [text for text in asking.texts if "worker has ended" not in text and "503" not in text]
     assert set(texts) == {former, later}
     assert texts == sorted(texts, key=lambda text: text == later), "nobody is answered by models that were replaced"
 

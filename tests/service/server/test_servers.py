@@ -20,9 +20,9 @@ from service import __version__
 from service.base.errors import RateLimited
 from tests.running_service import Service, running_service
 from tests.service.conftest import problem
-from tests.service.engine.loops import children
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import WORDS
+from tests.service.workers.worker_services import children
 
 pytestmark = pytest.mark.anyio
 
@@ -162,13 +162,13 @@ def test_every_process_logs_in_one_form_and_a_start_is_told_once(service: Servic
     [loader] = children(service.process_id, "loader_process")
     os.kill(next(iter(children(loader))), signal.SIGKILL)
     ends_at = time.monotonic() + PATIENCE_S
-    while "loop 0 has died" not in (said := service.log.read_text(encoding="utf-8")):
+    while "worker 0 has died" not in (said := service.log.read_text(encoding="utf-8")):
         assert time.monotonic() < ends_at
         time.sleep(0.01)
     events = [json.loads(line)["event"] for line in said.splitlines()]
     once = [
         "ATTEND_THREDDS is no setting; did you mean ATTEND_THREADS?",
-        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 loops",
+        f"attend {__version__}: tiny-en-fr, tiny-sentiment on cpu, 2 workers",
     ]
     assert [events.count(event) for event in once] == [1, 1]
 

@@ -40,7 +40,7 @@ from service.engine.scheduler import Scheduler, Sequence
 from service.models.catalog import Catalog
 from service.runner.one_pass import EmbeddingRunner
 from service.runner.provider import Provider
-from service.runner.weights import load
+from service.runner.weights import load_session
 from service.tasks.embedding import Embedder
 from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
@@ -260,7 +260,7 @@ def test_an_encoder_that_does_not_give_its_states_refuses_the_start(tmp_path: Pa
     sums = {file: sum_of(directory / file) for file in manifest.files}
     artifact = Artifact(directory, manifest.model_copy(update={"files": sums}))
     with pytest.raises(StartRefused, match=r"tiny-sentiment: .* no output last_hidden_state"):
-        EmbeddingRunner(artifact, load(artifact, Provider("cpu", 1), "classifier.onnx"))
+        EmbeddingRunner(artifact, load_session(artifact, Provider("cpu", 1), "classifier.onnx"))
 
 
 @pytest.mark.parametrize("model", ["tiny-en-fr", CLASSIFIER])
@@ -269,7 +269,7 @@ def test_an_encoder_whose_states_are_not_as_wide_as_the_manifest_says_refuses_th
 ) -> None:
     read = read_artifact(artifacts / model)
     graph = "encoder.onnx" if read.manifest.task == "translation" else "classifier.onnx"
-    session = load(read, Provider("cpu", 1), graph)
+    session = load_session(read, Provider("cpu", 1), graph)
     EmbeddingRunner(read, session)
     dimensions = read.manifest.dimensions.model_copy(update={"d_model": 25})
     artifact = Artifact(read.directory, read.manifest.model_copy(update={"dimensions": dimensions}))
@@ -307,12 +307,12 @@ class Bench:
     """One embedder on a gated encoder, which reads two short texts at a time."""
 
     def __init__(self, artifact: Artifact) -> None:
-        session = load(artifact, Provider("cpu", 1), "classifier.onnx")
+        session = load_session(artifact, Provider("cpu", 1), "classifier.onnx")
         self.encoder = GatedEncoder(EmbeddingRunner(artifact, session))
         self.metrics = Metrics()
         engine = ContinuousEngine(
             OnePass(partial(read_states, self.encoder.embed, None), lambda: Sequence([UNK], Embedded(("mean",)))),
-            Scheduler(slots=2, max_waiting=1, prefill_padded_tokens=100),
+            Scheduler(max_rows=2, max_waiting=1, prefill_padded_tokens=100),
         )
         self.loop = Loop({GATED: engine}, self.metrics.count, probe_interval_s=3600)
         tokenizer = Tokenizer(artifact.path("tokenizer.json"))
