@@ -18,8 +18,7 @@ from service.base.log import Log
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.engine.beam_search import Search
-from service.engine.computation import Computation
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import Computation, ContinuousEngine
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.loading import ArtifactSource
 from service.text.tokenization import Tokenizer

@@ -14,8 +14,7 @@ from benchmarks.models import SHIPPED, BenchmarkModel
 from benchmarks.servers import Server, Variant, variants
 from benchmarks.texts import load_sentences
 from service.engine.beam_search import Hypothesis, Search
-from service.engine.computation import OnePass
-from service.engine.engine import ContinuousEngine, Engine
+from service.engine.engine import ContinuousEngine, Engine, OnePass
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.loading import ArtifactSource
 from service.server.start import main

@@ -15,8 +15,7 @@ from service.base.cores import usable_cores
 from service.base.errors import ProviderUnavailable, StartRefused
 from service.base.settings import Settings
 from service.engine.beam_search import BeamSearch, Search
-from service.engine.computation import OnePass, RunPass
-from service.engine.engine import ContinuousEngine, Engine
+from service.engine.engine import ContinuousEngine, Engine, OnePass, RunPass
 from service.engine.fixed_beam_search import FixedBeamSearch
 from service.engine.fixed_engine import FixedEngine
 from service.engine.fixed_greedy_search import FixedGreedySearch

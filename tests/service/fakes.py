@@ -15,8 +15,7 @@ import pytest
 from service.base.database import Database
 from service.base.metrics import Metrics
 from service.engine.beam_search import Search
-from service.engine.computation import Computation
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import Computation, ContinuousEngine
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
 

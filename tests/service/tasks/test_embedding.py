@@ -33,8 +33,7 @@ from service.base.errors import (
     UnsupportedOption,
 )
 from service.base.metrics import Metrics, TaskMetrics
-from service.engine.computation import OnePass
-from service.engine.engine import ContinuousEngine
+from service.engine.engine import ContinuousEngine, OnePass
 from service.engine.loop import Loop
 from service.engine.scheduler import Scheduler, Sequence
 from service.models.catalog import Catalog
