@@ -5,7 +5,7 @@ from unicodedata import normalize
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from service.text.unwritable import OPERATORS, unwritable
+from service.segments.unwritable import OPERATORS, unwritable
 
 from service.segments.kept_spans import kept_spans
 
