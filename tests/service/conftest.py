@@ -1,4 +1,3 @@
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -17,9 +16,10 @@ from service.models.catalog import Models, load_models
 from service.models.serving import Serving
 from service.server.app import create_app
 from service.server.server import Server
-from tests.service.fakes import PATIENCE_S, Disk
+from tests.service.fakes import Disk
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
+from tests.waiting import until
 
 Client = httpx.AsyncClient
 Serve = Callable[..., AbstractAsyncContextManager[Client]]
@@ -124,6 +124,4 @@ def serve(artifacts: Path, tmp_path: Path) -> Serve:
 
 async def until_warm(models: Models, unready: str = "starting") -> None:
     """Wait until no engine is unready for this reason."""
-    async with asyncio.timeout(PATIENCE_S):
-        while unready in (models.unready_reason() or ""):
-            await asyncio.sleep(0.01)
+    await until(lambda: unready not in (models.unready_reason() or ""))

@@ -1,7 +1,6 @@
 """A real server for the clients of others."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.service.conftest import server_of
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import TinyTranslator
 from tests.service.tiny_classifier import TinyClassifier
+from tests.waiting import wait_until
 
 Listen = Callable[..., str]
 
@@ -28,11 +28,8 @@ def listening(**given: object) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        ends_at = time.monotonic() + PATIENCE_S
-        while not server.started or models.unready_reason() is not None:
-            assert thread.is_alive()
-            assert time.monotonic() < ends_at, models.unready_reason()
-            time.sleep(0.01)
+        wait_until(lambda: not thread.is_alive() or (server.started and models.unready_reason() is None))
+        assert thread.is_alive()
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True

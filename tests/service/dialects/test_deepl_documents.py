@@ -14,6 +14,7 @@ import pytest
 
 from tests.service.dialects.conftest import Listen
 from tests.service.tiny_artifacts import TinyTranslator, language
+from tests.waiting import look_later
 
 KEY = "a-key"
 ENGLISH = "the dog runs on the beach\n\na cat sees the horse\n"
@@ -37,7 +38,7 @@ def address(listen: Listen, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def client(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[deepl.DeepLClient]:
     """Which does not wait five seconds before it asks again, nor asks again after an error."""
-    patient = SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.01))
+    patient = SimpleNamespace(time=time.time, sleep=look_later)
     monkeypatch.setattr("deepl.translator.time", patient)
     monkeypatch.setattr("deepl.http_client.max_network_retries", 0)
     client = deepl.DeepLClient(KEY, server_url=address)

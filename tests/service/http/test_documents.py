@@ -4,7 +4,6 @@ import asyncio
 import errno
 import os
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from tests.service.documents.test_subtitles import FILM
 from tests.service.documents.word_files import by_hand, opened, paragraph, run, saved
 from tests.service.fakes import PATIENCE_S, Disk
 from tests.service.server.test_servers import environment
+from tests.waiting import until, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -44,12 +44,18 @@ async def sent(client: Client, name: str, data: bytes, **fields: str) -> dict[st
 async def finished(client: Client, card: dict[str, Any]) -> dict[str, Any]:
     """How it ended; what is told on the way must make sense."""
     progress = 0.0
-    async with asyncio.timeout(PATIENCE_S):
-        while (now := (await status(client, card)).json())["status"] in ("queued", "translating"):
-            assert 0 <= progress <= now["progress"] <= 1
-            progress = now["progress"]
-            await asyncio.sleep(0.01)
-    found: dict[str, Any] = now
+    found: dict[str, Any] = {}
+
+    async def has_ended() -> bool:
+        nonlocal found, progress
+        found = (await status(client, card)).json()
+        if found["status"] not in ("queued", "translating"):
+            return True
+        assert 0 <= progress <= found["progress"] <= 1
+        progress = found["progress"]
+        return False
+
+    await until(has_ended)
     return found
 
 
@@ -237,8 +243,7 @@ async def test_a_document_on_its_way_is_told_and_not_given_out(serve: Serve, mon
     gate = Gate(monkeypatch)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
         assert (await status(client, card)).json()["status"] == "translating"
         early = await result(client, card)
         gate.opened.set()
@@ -253,15 +258,12 @@ async def test_a_document_that_is_deleted_is_given_up_and_forgotten(
     gate = Gate(monkeypatch)
     async with serve() as client:
         card = await sent(client, "a.txt", TEXT)
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
         path, key = f"/translate/document/{card['id']}", {"key": card["key"]}
         assert (await client.delete(path, params=key)).status_code == 204
         for call in (status(client, card), result(client, card), client.delete(path, params=key)):
             assert "there is no document of this id and key" in problem(await call, 404)["detail"]
-        async with asyncio.timeout(PATIENCE_S):
-            while gate.given_up < 1:
-                await asyncio.sleep(0.01)
+        await until(lambda: gate.given_up >= 1)
         assert [*(tmp_path / "data" / "documents").iterdir()] == []
         gate.opened.set()
         assert (await finished(client, await sent(client, "a.txt", TEXT)))["status"] == "done"
@@ -287,7 +289,7 @@ async def test_the_time_of_a_document_counts_from_its_arrival(serve: Serve, monk
     """Others may be read before it, one at a time."""
 
     async def read(*_: object) -> None:
-        await asyncio.sleep(PATIENCE_S)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(Reading, "read", read)
     async with serve() as client:
@@ -307,12 +309,9 @@ async def test_a_client_that_waits_and_leaves_leaves_nothing(
         late = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields | {"timeout_s": "0.2"})
         assert problem(late, 504)["detail"] == "the document was not translated before its deadline"
         waiting = asyncio.create_task(client.post("/translate/document", files=upload("a.txt", TEXT), data=fields))
-        async with asyncio.timeout(PATIENCE_S):
-            while gate.n_calls < 2:
-                await asyncio.sleep(0.01)
-            waiting.cancel()
-            while gate.given_up < 2 or [*(tmp_path / "data" / "documents").iterdir()]:
-                await asyncio.sleep(0.01)
+        await until(lambda: gate.n_calls >= 2)
+        waiting.cancel()
+        await until(lambda: gate.given_up >= 2 and not [*(tmp_path / "data" / "documents").iterdir()])
         gate.opened.set()
         answered = await client.post("/translate/document", files=upload("a.txt", TEXT), data=fields)
         assert answered.status_code == 200
@@ -375,20 +374,18 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_document(
     sending = {"files": upload("a.txt", TEXT), "data": FRENCH}
     async with serve() as client:
         cards = [await sent(client, "a.txt", TEXT) for _ in range(2)]
-        async with asyncio.timeout(PATIENCE_S):
-            await gate.come.wait()
+        await until(gate.come.is_set)
 
-            async def go_on() -> None:
-                seen = disk.n_uses + 20
-                while disk.n_uses < seen:
-                    await asyncio.sleep(0.01)
+        async def go_on() -> None:
+            seen = disk.n_uses + 20
+            await until(lambda: disk.n_uses >= seen)
 
-            disk.is_full = True
-            await go_on()
-            full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
-            gate.opened.set()
-            await go_on()
-            disk.is_full = False
+        disk.is_full = True
+        await go_on()
+        full = await client.post("/translate/document", **sending)  # type: ignore[arg-type]
+        gate.opened.set()
+        await go_on()
+        disk.is_full = False
         for card in cards:
             assert (await finished(client, card))["status"] == "done"
     assert problem(full, 503)["detail"] == "this cannot be stored now: attempt to write a readonly database"
@@ -450,7 +447,9 @@ def post(client: httpx.Client, data: bytes) -> str:
 
 
 def until_done(client: httpx.Client, path: str) -> None:
-    ends_at = time.monotonic() + 6 * PATIENCE_S
-    while (now := client.get(path).raise_for_status().json())["status"] != "done":
-        assert now["status"] in ("queued", "translating"), now
-        assert time.monotonic() < ends_at, now
+    def is_done() -> bool:
+        now = client.get(path).raise_for_status().json()
+        assert now["status"] in ("queued", "translating", "done"), now
+        return now["status"] == "done"
+
+    wait_until(is_done, 6 * PATIENCE_S)

@@ -11,6 +11,7 @@ from service.base.errors import Draining, Starting, StartRefused
 from service.base.metrics import Metrics
 from service.base.settings import Settings
 from service.http.keys import Keys
+from service.models import serving as serving_module
 from service.models.catalog import Models, load_models
 from service.models.serving import Serving, in_daemon_thread
 from service.server.app import create_app
@@ -62,7 +63,10 @@ async def test_without_models_requests_are_told_that_it_starts_or_drains(make: M
         serving.use()
 
 
-async def test_models_end_when_the_last_request_that_uses_them_is_answered(make: Make) -> None:
+async def test_models_end_when_the_last_request_that_uses_them_is_answered(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_module, "LOOK_S", 0)
     former, later = make(), make()
     serving = await serving_with(former)
     with serving.use() as used:
@@ -70,7 +74,8 @@ async def test_models_end_when_the_last_request_that_uses_them_is_answered(make:
         retiring = await serving.replace(later)
         with serving.use() as now:
             assert now is later
-        await asyncio.sleep(0.1)
+        for _ in range(10):  # looks at the number of users
+            await asyncio.sleep(0)
         assert not retiring.done()
         assert former.unready_reason() is None
     await asyncio.wait_for(retiring, PATIENCE_S)

@@ -5,9 +5,9 @@ from unicodedata import normalize
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from service.segments.unwritable import OPERATORS, unwritable
 
 from service.segments.kept_spans import kept_spans
+from service.segments.unwritable import OPERATORS, unwritable
 
 KNOWN = "éèàçùêîôûäöüßÄÖÜœ«»„“’–абвгдежзийклмнопрстуфхцчшщъыьэюяё"
 

@@ -34,6 +34,7 @@ from tests.service.conftest import Client, Serve, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -344,8 +345,7 @@ async def test_who_left_is_not_read_and_a_full_queue_says_when_to_come_again(ser
         left = bench.loop.submit(GATED, [Sequence([5], Embedded(("mean",)))], bench.loop.clock() + PATIENCE_S)
         load = bench.loop.load
         refusing = asyncio.ensure_future(client.post("/embed", json={"text": "a"}))
-        while bench.loop.load == load:
-            await asyncio.sleep(0)
+        await until(lambda: bench.loop.load != load)
         bench.encoder.leave = left.cancel
         bench.encoder.gate.set()
         refused = await refusing
