@@ -37,6 +37,13 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     return body
 
 
+async def post(client: Client, path: str, **body: Any) -> Any:
+    """What the service answers to a body of JSON, which must be right."""
+    response = await client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

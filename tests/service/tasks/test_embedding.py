@@ -30,7 +30,7 @@ from service.tasks.embedding import Embedder
 from service.tasks.token_pooling import Embedded, read_states
 from service.text.tokenization import Tokenizer
 from service.workers.pool import Pool
-from tests.service.conftest import Client, Serve, problem, until_warm
+from tests.service.conftest import Serve, post, problem, until_warm
 from tests.service.fakes import PATIENCE_S
 from tests.service.tiny_artifacts import MAX_SOURCE_TOKENS, UNK, WORDS, E, TinyTranslator
 from tests.service.tiny_classifier import WINDOW, TinyClassifier
@@ -54,10 +54,7 @@ def classifier_tokenizer(artifacts: Any) -> Tokenizer:
     return Tokenizer(artifacts / CLASSIFIER / "tokenizer.json")
 
 
-async def embed(client: Client, **body: Any) -> Any:
-    response = await client.post("/embed", json=body)
-    assert response.status_code == 200, response.text
-    return response.json()
+embed = partial(post, path="/embed")
 
 
 def unit(vectors: Array) -> Array:
