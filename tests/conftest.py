@@ -1,7 +1,12 @@
-"""The shipped artifacts behind a real server process, as `make serve` starts it: one for all tests of a process."""
+"""What all tests share: their marks, and the shipped artifacts behind a real server process, as `make serve` starts it.
+
+There is one server for all tests of a process.
+"""
 
 import gc
+import inspect
 from collections.abc import Iterator
+from types import CodeType, FunctionType
 
 import httpx
 import hypothesis
@@ -11,6 +16,42 @@ from tests.running_service import running_service
 
 hypothesis.settings.register_profile("attend", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("attend")
+
+
+PROCESS_STARTERS = {"subprocess", "RemoteLoader"}
+"""Names by which the tests' own code starts processes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of the browser, and those that start processes themselves, in a fixture or in a helper."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        if "browser" in item.path.parts:
+            item.add_marker("browser")
+        fixtures = [one.func for name in item.fixturenames for one in item._fixtureinfo.name2fixturedefs.get(name, ())]
+        if starts_processes(item.function, *fixtures):
+            item.add_marker("process")
+
+
+def starts_processes(*functions: object) -> bool:
+    """Whether one of these functions, or a function of the tests that it names, names what starts processes."""
+    pending, seen = [*functions], set()
+    while pending:
+        function = inspect.unwrap(pending.pop())  # type: ignore[arg-type]
+        if isinstance(function, FunctionType) and function.__module__.startswith("tests.") and function not in seen:
+            seen.add(function)
+            names = set(names_in(function.__code__))
+            if names & PROCESS_STARTERS:
+                return True
+            pending += [function.__globals__.get(name) for name in names]
+    return False
+
+
+def names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from names_in(constant)
 
 
 def pytest_collection_finish() -> None:

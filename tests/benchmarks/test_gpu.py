@@ -101,6 +101,7 @@ def part(name: str, script: str, most_s: float = 60) -> everything.Part:
     return everything.Part(name, [sys.executable, "-c", script], most_s)
 
 
+@pytest.mark.process
 def test_a_part_that_dies_or_hangs_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     chosen = [
         part("hangs", SAYING + "import signal; signal.pause()", most_s=1),

@@ -45,6 +45,7 @@ def written(directory: Path, content: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(path.stem for path in SUITES.glob("??-??.yaml")))
 def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
     """That it passes its own is checked where a suite is loaded."""

@@ -280,6 +280,7 @@ INSIDE = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(INSIDE).map("".join), st.booleans())
 @example(f"<w:hyperlink>{run('two', BOLD)}{field(' HYPERLINK ', run('one '), run('one '))}</w:hyperlink>", False)

@@ -12,13 +12,11 @@ from service.base.artifact import MAX_BEAM_SIZE
 from service.base.contract import IntArray
 from service.engine.beam_search import BeamSearch, Search, is_runaway
 from service.engine.engine import Failed, Finished, Outcome
-from service.engine.fixed_beam_search import FixedBeamSearch
-from service.engine.fixed_engine import MOST_STEPS_WAITED, FixedComputation, FixedEngine
-from service.engine.fixed_greedy_search import FixedGreedySearch
+from service.engine.fixed_engine import MOST_STEPS_WAITED, FixedEngine
 from service.engine.greedy_search import GreedySearch
 from service.engine.places import are_runaway
-from service.engine.scheduler import Scheduler, Sequence
-from tests.service.engine.fixed_rows import Array, Rows, search_all
+from service.engine.scheduler import Sequence
+from tests.service.engine.fixed_rows import Array, Rows, fixed_engine, search_all, searched_by
 from tests.service.engine.test_beam_search import BOS, V, expected, random_sequence
 from tests.service.engine.test_beam_search import Rows as CompactRows
 from tests.service.oracle import EOS
@@ -29,20 +27,11 @@ SLOTS = 24
 
 def engine_of(kind: str, rows: Rows, slots: int = SLOTS) -> FixedEngine[Search]:
     """Of greedy search, of greedy search that launches steps ahead, or of beam search."""
-    special = BOS, EOS, PAD
-    search: FixedComputation[Search]
-    if kind == "beam":
-        search = FixedBeamSearch(rows, slots, *special)
-    else:
-        search = FixedGreedySearch(rows, slots, *special, ahead=kind == "ahead")
-    return FixedEngine(search, Scheduler(slots, max_waiting=1000, prefill_padded_tokens=10_000))
+    return fixed_engine(kind, rows, slots, (BOS, EOS, PAD), prefill_padded_tokens=10_000)
 
 
 def some_sequences(kind: str, rng: np.random.Generator, n: int = 20) -> list[Sequence[Search]]:
-    everybody = [random_sequence(rng) for _ in range(n)]
-    if kind == "beam":
-        return everybody
-    return [Sequence(s.source_ids, Search(s.output.max_target_tokens, once=s.output.once)) for s in everybody]
+    return searched_by(kind, [random_sequence(rng) for _ in range(n)])
 
 
 @pytest.mark.parametrize("kind", ["greedy", "ahead", "beam"])

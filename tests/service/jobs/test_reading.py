@@ -19,7 +19,7 @@ from tests.service.documents.word_files import by_hand, paragraph, run
 from tests.service.fakes import PATIENCE_S
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 MOST_BYTES = 2**22
 LARGE = b"a word\n\n" * SMALL

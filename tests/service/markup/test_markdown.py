@@ -246,6 +246,7 @@ def test_our_own_pages_come_out_byte_for_byte() -> None:
         assert unchanged(parse(text.replace("\n", "\r\n"))) == text.replace("\n", "\r\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

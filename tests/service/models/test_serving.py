@@ -63,6 +63,7 @@ async def test_without_models_requests_are_told_that_it_starts_or_drains(make: M
         serving.use()
 
 
+@pytest.mark.slow
 async def test_models_end_when_the_last_request_that_uses_them_is_answered(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
