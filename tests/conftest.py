@@ -6,6 +6,7 @@ There is one server for all tests of a process.
 import gc
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from types import CodeType, FunctionType
 
 import httpx
@@ -29,13 +30,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "browser" in item.path.parts:
             item.add_marker("browser")
         fixtures = [one.func for name in item.fixturenames for one in item._fixtureinfo.name2fixturedefs.get(name, ())]
-        if starts_processes(item.function, *fixtures):
+        if any(map(starts_processes, [item.function, *fixtures])):
             item.add_marker("process")
 
 
-def starts_processes(*functions: object) -> bool:
-    """Whether one of these functions, or a function of the tests that it names, names what starts processes."""
-    pending, seen = [*functions], set()
+@cache
+def starts_processes(function: object) -> bool:
+    """Whether a function, or a function of the tests that it names, names what starts processes."""
+    pending, seen = [function], set()
     while pending:
         function = inspect.unwrap(pending.pop())  # type: ignore[arg-type]
         if isinstance(function, FunctionType) and function.__module__.startswith("tests.") and function not in seen:

@@ -21,7 +21,7 @@ torch.set_num_threads(1)  # tensors this small only lose by sharing
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs an artifact of its own: an export takes seconds."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and "artifact" in item.fixturenames:  # type: ignore[attr-defined]
+        if "artifact" in item.fixturenames and Path(__file__).parent in item.path.parents:  # type: ignore[attr-defined]
             item.add_marker("slow")
 
 

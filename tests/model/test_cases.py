@@ -62,6 +62,7 @@ def test_a_right_translation_passes_its_case_and_no_other(name: str) -> None:
             assert lacks_a_word or case.problems(other.right, suite.never), f"{other.right!r} for {case.text!r}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SUITES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_suites_have_enough_cases_and_none_twice(path: Path) -> None:
     suite = load_suite(path)

@@ -223,6 +223,7 @@ def test_pages_of_every_origin_may_ask(address: str) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.slow
 def test_keys_are_in_the_body_and_rates_are_theirs(with_keys: str) -> None:
     assert LibreTranslateAPI(with_keys, KEY).translate("the dog", "en", "de")
     body = {"q": "the dog", "source": "en", "target": "de"}
